@@ -1,0 +1,1 @@
+"""Pure functions over a window of the store: states, hot code, verdicts."""

@@ -1,0 +1,168 @@
+"""What the analysis says about a window: frozen dataclasses that every renderer (screen, text, JSON) reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Value
+
+#: State id to share of the time looked at; sums to 1 unless empty (nothing was seen).
+States = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, monotonic seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """Return its length."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One thread over the window.
+
+    Attributes:
+        name: Python's name for it where known, else the kernel's.
+        role: what it is for ("main", "python", "dataloader", "autograd", "cuda", "pool", "native").
+        samples: looks it had; `seconds` is the time they stand for.
+        states, detail: shares; detail keys are "state.kind" ("gpu_wait.sync").
+    """
+
+    pid: int
+    tid: int
+    name: str
+    role: str
+    main: bool
+    samples: int
+    seconds: float
+    cpu: Value
+    states: States
+    detail: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The thread that the answer is about, and its split into the four groups (shares that sum to 1)."""
+
+    pid: int
+    tid: int
+    name: str
+    compute: float
+    gpu_wait: float
+    other_wait: float
+    idle: float
+    states: States
+    detail: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A function over the window; `self_share` and `total_share` are of the window's wall time, summed over the
+    threads chosen (so they may exceed 1 when threads are merged). `line` is the hottest line's number."""
+
+    name: str
+    file: str
+    line: int
+    self_share: float
+    total_share: float
+    states: States
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """One source line; shares as in `FunctionRow`."""
+
+    file: str
+    line: int
+    function: str
+    self_share: float
+    total_share: float
+    states: States
+
+
+@dataclass(frozen=True, slots=True)
+class FlameNode:
+    """A node of the call tree: `total` and `self` are seconds; children sorted by weight."""
+
+    frame: Frame
+    total: float
+    self: float
+    states: States
+    children: tuple[FlameNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One step of the timeline: the headline thread's states (empty = not looked at)."""
+
+    start: float
+    seconds: float
+    states: States
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A curve on the timeline's axis: one value per column (share 0..1), NA where nothing was measured."""
+
+    label: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """States, CPU and GPUs on one time axis; all tuples have the same length."""
+
+    columns: tuple[Column, ...]
+    cpu: Series
+    gpus: tuple[Series, ...]
+    gpu_memory: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is wrong, in words.
+
+    Attributes:
+        id: "gpu-bound", "gpu-starved", "data-bound", "cpu-bound", "lock-bound", "gil-bound", "io-bound", "comm-bound",
+            "idle", "mixed", "no-data".
+        title: a few words for the first line ("GPU starved").
+        sentence: one sentence with the numbers ("idle 72 % of the last 60 s: MainThread spends 61 % in decode_image").
+        evidence: the numbers behind it, one sentence each.
+        advice: what usually helps, most likely first.
+        likely: it is a guess; the screen says so.
+    """
+
+    id: str
+    title: str
+    sentence: str
+    evidence: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    likely: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything the overview and the report say about one window."""
+
+    session: Session
+    window: Window
+    processes: tuple[ProcessInfo, ...]
+    ended: Mapping[int, int | None]
+    threads: tuple[ThreadRow, ...]
+    headline: Headline | None
+    functions: tuple[FunctionRow, ...]
+    lines: tuple[LineRow, ...]
+    timeline: Timeline
+    host: HostBatch | None
+    gpus: tuple[GpuReading, ...]
+    energy_j: Mapping[int, Value] = field(default_factory=dict)
+    verdict: Verdict = Verdict("no-data", "waiting for samples", "nothing has been sampled yet")
+    cost: CostBatch | None = None
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,1 @@
+"""The sources: each file samples one thing; none knows another."""

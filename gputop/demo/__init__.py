@@ -1,0 +1,1 @@
+"""A built-in image-classification job to look at; needs no GPU."""

@@ -1,0 +1,1 @@
+"""The facts without a screen: text and JSON."""

@@ -1,0 +1,1 @@
+"""Traces for other viewers: the sampled one and its formats."""

@@ -1,0 +1,1 @@
+"""Find, describe, launch and follow the processes looked at."""

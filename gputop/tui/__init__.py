@@ -1,0 +1,1 @@
+"""The terminal screen; the only part that imports textual and rich."""
