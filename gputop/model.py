@@ -32,6 +32,19 @@ def known(value: Value) -> float | None:
     return None if isinstance(value, NA) else value
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, monotonic seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """Return its length."""
+        return self.end - self.start
+
+
 # ---------------------------------------------------------------------------------------------- processes
 
 

@@ -6,22 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Value
+from gputop.model import Window as Window
 
 #: State id to share of the time looked at; sums to 1 unless empty (nothing was seen).
 States = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A stretch of time, monotonic seconds."""
-
-    start: float
-    end: float
-
-    @property
-    def seconds(self) -> float:
-        """Return its length."""
-        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)

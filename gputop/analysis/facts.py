@@ -1,0 +1,88 @@
+"""What a verdict is reached from: the numbers of one window, already summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gputop.analysis.results import FunctionRow, Headline, ThreadRow
+from gputop.model import NA, Value, Window, known
+
+
+def mean(values: Iterable[Value]) -> Value:
+    """Return the mean of what is known; NA with the first reason when nothing is."""
+    numbers: list[float] = []
+    reason = "nothing was measured"
+    for value in values:
+        if not isinstance(value, NA):
+            numbers.append(value)
+        elif not numbers:
+            reason = value.reason
+    return sum(numbers) / len(numbers) if numbers else NA(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One GPU over the window.
+
+    Attributes:
+        index, name: as NVML has them.
+        utilization: mean share of time with a kernel running, by anybody.
+        target_sm: mean share of the streaming multiprocessors' time that the target's processes used.
+        memory_used_bytes, memory_total_bytes: of the device, newest in the window.
+        target_memory_bytes: the target's part of it.
+    """
+
+    index: int
+    name: str
+    utilization: Value
+    target_sm: Value
+    memory_used_bytes: Value
+    memory_total_bytes: Value
+    target_memory_bytes: Value
+
+    @property
+    def used(self) -> bool:
+        """Tell whether the target is known to use this GPU."""
+        return bool(known(self.target_memory_bytes) or known(self.target_sm))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything `diagnose.verdict` may look at.
+
+    Attributes:
+        window: the time it is about.
+        headline: the thread that the answer is about; None when no thread was seen.
+        threads: every thread seen, the headline's too.
+        functions: hottest first, as `hot.functions` ranks them.
+        gpus: all GPUs; empty when there are none or none can be read.
+        cores_used: mean number of cores that the target kept busy.
+        cores: cores of the machine that it may use.
+        stack_samples, stack_failed: reads of Python stacks, and how many of them failed.
+    """
+
+    window: Window
+    headline: Headline | None = None
+    threads: tuple[ThreadRow, ...] = ()
+    functions: tuple[FunctionRow, ...] = ()
+    gpus: tuple[GpuFacts, ...] = ()
+    cores_used: Value = NA("not sampled yet")
+    cores: int = 0
+    stack_samples: int = 0
+    stack_failed: int = 0
+
+    @property
+    def target_gpus(self) -> tuple[GpuFacts, ...]:
+        """Return the GPUs that the target uses; all of them when no part of any is known to be the target's."""
+        return tuple(gpu for gpu in self.gpus if gpu.used) or self.gpus
+
+    @property
+    def gpu_utilization(self) -> Value:
+        """Return the mean utilisation of the target's GPUs."""
+        return mean(gpu.utilization for gpu in self.target_gpus)
+
+    @property
+    def gpu_target_sm(self) -> Value:
+        """Return the target's own mean share of its GPUs."""
+        return mean(gpu.target_sm for gpu in self.target_gpus)
