@@ -1,0 +1,177 @@
+"""The report as data: `gputop.report/1`, the stable JSON form of a summary (schema.json beside this file)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputop.analysis.results import Headline, Summary, ThreadRow
+from gputop.model import NA, CostBatch, GpuReading, HostBatch, ProcessInfo, Value, known
+
+SCHEMA = "gputop.report/1"
+
+#: Shares are rounded to this many digits: finer than sampling can tell, coarser than float noise.
+_DIGITS = 5
+
+
+def document(summary: Summary) -> dict[str, Any]:
+    """Return the summary as JSON-ready data; keys are stable, units are in the names."""
+    return {
+        "schema": SCHEMA,
+        "target": _target(summary),
+        "window": {
+            "start_unix": summary.window.start + summary.session.epoch,
+            "duration_s": round(summary.window.seconds, 3),
+        },
+        "threads": [_thread(row) for row in summary.threads],
+        "headline": _headline(summary.headline),
+        "functions": [
+            {
+                "name": row.name,
+                "file": row.file,
+                "line": row.line,
+                "self": _share(row.self_share),
+                "total": _share(row.total_share),
+                "states": _states(row.states),
+            }
+            for row in summary.functions
+        ],
+        "lines": [
+            {
+                "file": row.file,
+                "line": row.line,
+                "function": row.function,
+                "self": _share(row.self_share),
+                "states": _states(row.states),
+            }
+            for row in summary.lines
+        ],
+        "host": _host(summary.host),
+        "gpus": [_gpu(gpu, summary.energy_j.get(gpu.index, NA("not measured"))) for gpu in summary.gpus],
+        "verdict": {
+            "id": summary.verdict.id,
+            "title": summary.verdict.title,
+            "sentence": summary.verdict.sentence,
+            "likely": summary.verdict.likely,
+            "evidence": list(summary.verdict.evidence),
+            "advice": list(summary.verdict.advice),
+        },
+        "cost": _cost(summary.cost),
+        "notes": [{"source": note.source, "what": note.what, "remedy": note.remedy} for note in summary.notes],
+    }
+
+
+def _share(value: float) -> float:
+    return round(value, _DIGITS)
+
+
+def _states(states: Any) -> dict[str, float]:
+    return {name: _share(share) for name, share in states.items() if share > 0}
+
+
+def _target(summary: Summary) -> dict[str, Any]:
+    root = summary.session.root
+    return {
+        "pid": root.pid,
+        "cmdline": list(root.cmdline),
+        "exe": root.exe,
+        "python": root.python,
+        "frameworks": list(root.frameworks),
+        "started_unix": root.started_unix,
+        "exited": root.pid in summary.ended,
+        "exit_code": summary.ended.get(root.pid),
+        "processes": [_process(process) for process in summary.processes],
+    }
+
+
+def _process(process: ProcessInfo) -> dict[str, Any]:
+    return {
+        "pid": process.pid,
+        "ppid": process.ppid,
+        "cmdline": list(process.cmdline),
+        "python": process.python,
+        "rank": process.rank,
+    }
+
+
+def _thread(row: ThreadRow) -> dict[str, Any]:
+    return {
+        "pid": row.pid,
+        "tid": row.tid,
+        "name": row.name,
+        "role": row.role,
+        "main": row.main,
+        "samples": row.samples,
+        "cpu_share": known(row.cpu),
+        "states": _states(row.states),
+        "detail": _states(row.detail),
+    }
+
+
+def _headline(headline: Headline | None) -> dict[str, Any] | None:
+    if headline is None:
+        return None
+    return {
+        "pid": headline.pid,
+        "tid": headline.tid,
+        "name": headline.name,
+        "compute": _share(headline.compute),
+        "gpu_wait": _share(headline.gpu_wait),
+        "other_wait": _share(headline.other_wait),
+        "idle": _share(headline.idle),
+    }
+
+
+def _host(host: HostBatch | None) -> dict[str, Any] | None:
+    if host is None:
+        return None
+    return {
+        "cores": [round(min(100.0, 100 * core), 1) for core in host.cores],
+        "memory_used_bytes": known(host.memory_used_bytes),
+        "memory_total_bytes": known(host.memory_total_bytes),
+        "load": list(host.load),
+    }
+
+
+def _gpu(gpu: GpuReading, energy: Value) -> dict[str, Any]:
+    fields: dict[str, Value] = {
+        name: gpu.metric(name)
+        for name in ("utilization", "memory_used_bytes", "memory_total_bytes", "power_w", "temperature_c")
+    }
+    fields["energy_j"] = energy
+    clocks = {name: value for name, value in gpu.metrics.items() if name.startswith("clock_")}
+    gpm = {name.removeprefix("gpm."): value for name, value in gpu.metrics.items() if name.startswith("gpm.")}
+    process = {"sm": gpu.target.sm, "memory_bytes": gpu.target.memory_bytes}
+    return {
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "error": gpu.error or None,
+        **_known(fields),
+        "clocks": _known(clocks),
+        "throttle": list(gpu.throttle),
+        "gpm": _known(gpm) if any(known(value) is not None for value in gpm.values()) else None,
+        "process": _known(process),
+        "na": _reasons(fields) | _reasons(clocks) | _reasons(gpm, "gpm.") | _reasons(process, "process."),
+    }
+
+
+def _known(values: dict[str, Value]) -> dict[str, float | None]:
+    return {name: known(value) for name, value in values.items()}
+
+
+def _reasons(values: dict[str, Value], prefix: str = "") -> dict[str, str]:
+    return {prefix + name: value.reason for name, value in values.items() if isinstance(value, NA)}
+
+
+def _cost(cost: CostBatch | None) -> dict[str, Any] | None:
+    if cost is None:
+        return None
+    return {
+        "own_cpu": _share(sum(cost.own_cpu.values())),
+        "own_cpu_parts": {name: _share(share) for name, share in cost.own_cpu.items()},
+        "stopped_share": _share(cost.stopped),
+        "stack_rate_hz": cost.stack_rate_hz,
+        "peek_rate_hz": cost.peek_rate_hz,
+        "failed_share": _share(cost.failed),
+        "limited": cost.limited or None,
+    }
