@@ -1,0 +1,142 @@
+"""The report as text: one screenful that a person reads from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gputop.analysis.results import FunctionRow, Headline, Summary, ThreadRow
+from gputop.analysis.states import STATES
+from gputop.model import NA, GpuReading, Value
+
+#: Shares below this are not worth a reader's second.
+_FLOOR = 0.005
+_FUNCTIONS, _THREADS = 15, 12
+
+
+def text(summary: Summary) -> str:
+    """Return the report as plain text, without colours or escape sequences."""
+    return "\n".join(_lines(summary)) + "\n"
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    yield from _title(summary)
+    yield from _verdict(summary)
+    if summary.headline is not None:
+        yield from _split(summary.headline)
+    yield from _functions(summary.functions[:_FUNCTIONS])
+    yield from _threads(summary.threads)
+    yield from _machine(summary)
+    yield from _notes(summary)
+
+
+def _title(summary: Summary) -> Iterator[str]:
+    root = summary.session.root
+    python = f"Python {root.python}" if root.python else "not a Python process"
+    facts = [f"pid {root.pid}", python, *root.frameworks, f"{summary.window.seconds:.1f} s watched"]
+    if len(summary.processes) > 1:
+        facts.append(f"{len(summary.processes)} processes")
+    if root.pid in summary.ended:
+        code = summary.ended[root.pid]
+        facts.append("exited" if code is None else f"exited with code {code}")
+    yield " ".join(root.cmdline)[:200]
+    yield " · ".join(facts)
+    yield ""
+
+
+def _verdict(summary: Summary) -> Iterator[str]:
+    verdict = summary.verdict
+    yield f"{'likely ' if verdict.likely else ''}{verdict.title.upper()}: {verdict.sentence}"
+    yield from (f"  - {fact}" for fact in verdict.evidence)
+    yield from (f"  > {advice}" for advice in verdict.advice)
+    yield ""
+
+
+def _split(headline: Headline) -> Iterator[str]:
+    yield f"{headline.name} ({headline.tid}) spent its time:"
+    for state in STATES:
+        share = headline.states.get(state.id, 0.0)
+        if share >= _FLOOR:
+            kinds = _kinds(headline.detail, state.id)
+            yield f"  {percent(share)}  {_bar(share)}  {state.label:<9} {kinds or state.meaning}"
+    yield ""
+
+
+def _kinds(detail: Mapping[str, float], state: str) -> str:
+    """Return "sync 40 %, copy to host 3 %" for the kinds of a state."""
+    kinds = sorted(
+        ((share, name.partition(".")[2]) for name, share in detail.items() if name.startswith(state + ".")),
+        reverse=True,
+    )
+    return ", ".join(f"{name.replace('_', ' ')} {100 * share:.0f} %" for share, name in kinds if share >= _FLOOR)
+
+
+def _functions(rows: tuple[FunctionRow, ...]) -> Iterator[str]:
+    if not rows:
+        return
+    yield "hottest functions      self    total   mostly      where"
+    for row in rows:
+        state = max(row.states, key=row.states.__getitem__, default="unknown")
+        yield (
+            f"  {row.name[:38]:<38} {percent(row.self_share)} {percent(row.total_share)}"
+            f"  {state:<9}  {row.file}:{row.line}"
+        )
+    yield ""
+
+
+def _threads(rows: tuple[ThreadRow, ...]) -> Iterator[str]:
+    yield "threads"
+    for row in rows[:_THREADS]:
+        shares = sorted(row.states.items(), key=lambda item: -item[1])
+        split = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares[:4] if share >= _FLOOR)
+        yield f"  {row.name[:28]:<28} {row.role:<10} cpu {_value(row.cpu, '{:6.1%}')}  {split}"
+    if len(rows) > _THREADS:
+        yield f"  … and {len(rows) - _THREADS} more"
+    yield ""
+
+
+def _machine(summary: Summary) -> Iterator[str]:
+    host = summary.host
+    if host is not None:
+        used = sum(process.cpu for process in host.processes if not isinstance(process.cpu, NA))
+        yield f"cpu    {sum(host.cores):.1f} of {len(host.cores)} cores in use, {used:.1f} of them by this process"
+    for gpu in summary.gpus:
+        yield _gpu(gpu)
+    if summary.cost is not None:
+        cost = summary.cost
+        yield (
+            f"cost   gputop used {sum(cost.own_cpu.values()):.1%} of a core, held the program up {cost.stopped:.2%} "
+            f"of the time, {cost.failed:.1%} of samples failed"
+        )
+
+
+def _gpu(gpu: GpuReading) -> str:
+    if gpu.error:
+        return f"gpu {gpu.index}  {gpu.name}: {gpu.error}"
+    used, total = gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
+    return (
+        f"gpu {gpu.index}  {gpu.name}: busy {_value(gpu.metric('utilization'), '{:.0%}')}, "
+        f"this process {_value(gpu.target.sm, '{:.0%}')} of its SMs, memory {_gib(used)} of {_gib(total)}, "
+        f"{_value(gpu.metric('power_w'), '{:.0f} W')}, {_value(gpu.metric('temperature_c'), '{:.0f} °C')}"
+    )
+
+
+def _notes(summary: Summary) -> Iterator[str]:
+    for note in summary.notes:
+        yield f"note   {note.source}: {note.what}" + (f" ({note.remedy})" if note.remedy else "")
+
+
+def percent(share: float) -> str:
+    """Return a share as six characters, "  9.4 %"-like, aligned."""
+    return f"{100 * share:5.1f} %"
+
+
+def _bar(share: float, width: int = 20) -> str:
+    return "#" * round(width * share) + "." * (width - round(width * share))
+
+
+def _value(value: Value, form: str) -> str:
+    return "N/A" if isinstance(value, NA) else form.format(value)
+
+
+def _gib(value: Value) -> str:
+    return "N/A" if isinstance(value, NA) else f"{value / 2**30:.1f} GiB"
