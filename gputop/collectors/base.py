@@ -29,5 +29,8 @@ class Collector(Protocol):
     def own_pids(self) -> tuple[int, ...]:
         """Return the helper processes that live now, so that their CPU time is counted as ours."""
 
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that its helper processes have used so far, those that ended included."""
+
     def stop(self) -> None:
         """End helpers and threads within 0.3 s, whatever they are doing; may be called twice."""
