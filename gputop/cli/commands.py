@@ -1,0 +1,155 @@
+"""The commands, one line each: name to flags and action. Each action imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import gputop
+from gputop.cli.arguments import Invocation, add_duration, add_target
+from gputop.errors import FAILED, OK, UsageError
+
+_TARGET = "(--pid PID | -- COMMAND…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its line in the help, its usage line, its flags, and what it does."""
+
+    help: str
+    usage: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[Invocation], int]
+
+
+# ------------------------------------------------------------------------------------------------ the screen
+
+
+def _screen_arguments(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    parser.add_argument("--version", action="version", version=f"gputop {gputop.__version__}")
+
+
+def _screen(invocation: Invocation) -> int:
+    from gputop.cli.screen import run
+
+    return run(invocation)
+
+
+def _demo_arguments(parser: argparse.ArgumentParser) -> None:
+    from gputop.demo import STAGES
+
+    parser.add_argument("stage", nargs="?", default="naive", choices=STAGES, help="which part of the story to run")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where the job's output goes")
+    parser.set_defaults(pid=None)
+
+
+def _demo(invocation: Invocation) -> int:
+    from dataclasses import replace
+
+    from gputop.demo import command
+
+    return _screen(replace(invocation, program=command(invocation.flags.stage)))
+
+
+# ------------------------------------------------------------------------------------------- without a screen
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    add_target(parser, recording="a recording to report on")
+    add_duration(parser, None, "how long to watch (default: 10 when attached, to the end when launched)")
+    parser.add_argument("--json", action="store_true", help="machine-readable, schema gputop.report/1")
+
+
+def _report(invocation: Invocation) -> int:
+    from gputop.cli.report import run
+
+    return run(invocation)
+
+
+def _record_arguments(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    parser.add_argument("-o", dest="file", type=Path, required=True, metavar="FILE.gputop", help="the recording")
+    add_duration(parser, None, "how long to record (default: until the target ends or Ctrl-C)")
+
+
+def _record(invocation: Invocation) -> int:
+    from gputop.cli.watch import watching
+    from gputop.session import SessionWriter
+
+    recording = SessionWriter(invocation.flags.file)
+    with watching(invocation, recording) as watch:
+        watch.wait(invocation.flags.duration)
+        watch.engine.stop()
+        print(
+            f"recorded {invocation.flags.file}; look at it with: gputop replay {invocation.flags.file}", file=sys.stderr
+        )
+        return watch.opened.exit_code()
+
+
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE.gputop", help="the recording")
+
+
+def _replay(invocation: Invocation) -> int:
+    from gputop.cli.screen import replay
+
+    return replay(invocation)
+
+
+def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
+    add_target(parser, recording="a recording to take the trace from")
+    parser.add_argument(
+        "-o", dest="trace", type=Path, required=True, metavar="TRACE", help="the trace; its ending decides the format"
+    )
+    add_duration(parser, 5.0, "seconds in the trace (default 5)")
+
+
+def _snapshot(invocation: Invocation) -> int:
+    from gputop.cli.snapshot import run
+
+    return run(invocation)
+
+
+def _nothing(parser: argparse.ArgumentParser) -> None:
+    """Add no flags."""
+
+
+def _doctor(invocation: Invocation) -> int:
+    from gputop.target.doctor import run_checks
+
+    if invocation.program:
+        raise UsageError("doctor looks at the machine, not at a command", "gputop doctor")
+    marks = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+    checks = run_checks()
+    for check in checks:
+        print(f"{marks[check.status]}  {check.name:<22} {check.finding}")
+        if check.remedy and check.status != "ok":
+            print(f"      {'':<22} → {check.remedy}")
+    return FAILED if any(check.status == "fail" for check in checks) else OK
+
+
+COMMANDS: dict[str, Command] = {
+    "": Command("what a process is waiting for, live", f"gputop [settings] [{_TARGET}]", _screen_arguments, _screen),
+    "report": Command(
+        "the same facts without a screen",
+        f"gputop report [--duration S] [--json] {_TARGET[:-1]} | FILE.gputop)",
+        _report_arguments,
+        _report,
+    ),
+    "record": Command(
+        "keep everything sampled", f"gputop record -o FILE.gputop [--duration S] {_TARGET}", _record_arguments, _record
+    ),
+    "replay": Command("the screen over a recording", "gputop replay FILE.gputop", _replay_arguments, _replay),
+    "snapshot": Command(
+        "a profiler trace, as the key s saves it",
+        f"gputop snapshot -o TRACE [--duration S] {_TARGET[:-1]} | FILE.gputop)",
+        _snapshot_arguments,
+        _snapshot,
+    ),
+    "doctor": Command("what works on this machine, and what helps", "gputop doctor", _nothing, _doctor),
+    "demo": Command("a built-in job to look at; needs no GPU", "gputop demo [STAGE]", _demo_arguments, _demo),
+}

@@ -1,0 +1,56 @@
+"""`gputop report`: watch for a while, or read a recording, and print what was seen."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from gputop.analysis.results import Summary
+from gputop.cli.arguments import Invocation
+from gputop.cli.watch import watching
+from gputop.errors import OK, UsageError
+from gputop.model import Window
+
+#: Seconds watched when attached and nothing was said.
+_DURATION = 10.0
+#: A report shows no timeline.
+_COLUMNS = 1
+
+
+def run(invocation: Invocation) -> int:
+    """Print the report and return the exit code."""
+    return _recorded(invocation) if invocation.flags.file is not None else _live(invocation)
+
+
+def _recorded(invocation: Invocation) -> int:
+    from gputop.engine import Replay
+
+    flags = invocation.flags
+    if flags.pid is not None or invocation.program:
+        raise UsageError("both a recording and a target were given", "give one of them")
+    replay = Replay(flags.file)
+    span = replay.span()
+    assert span is not None, "a replay without samples does not open"
+    start = span.start if flags.duration is None else max(span.start, span.end - flags.duration)
+    _print(replay.summary(Window(start, span.end), _COLUMNS), flags.json)
+    return OK
+
+
+def _live(invocation: Invocation) -> int:
+    duration = invocation.flags.duration
+    if duration is None and not invocation.program:
+        duration = _DURATION
+    with watching(invocation) as watch:
+        window = watch.wait(duration)
+        summary = watch.engine.summary(window, _COLUMNS)
+        watch.engine.stop()
+        _print(summary, invocation.flags.json)
+        return watch.exit_code()
+
+
+def _print(summary: Summary, as_json: bool) -> None:
+    from gputop.report.document import document
+    from gputop.report.text import text
+
+    print(json.dumps(document(summary), indent=1) if as_json else text(summary), end="\n" if as_json else "")
+    sys.stdout.flush()

@@ -1,0 +1,223 @@
+"""The live engine: one thread that moves batches from the collectors into the store and keeps the budgets."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import gputop
+from gputop.analysis.results import Summary
+from gputop.analysis.summary import summarise
+from gputop.collectors.base import Collector
+from gputop.config import Settings
+from gputop.engine.accounts import Accounts
+from gputop.engine.governor import Governor
+from gputop.engine.registry import build_collectors
+from gputop.model import Batch, Note, ProcessBatch, ProcessInfo, Session, Window
+from gputop.session import SessionWriter
+from gputop.snapshot import flight
+from gputop.store import Store
+from gputop.target.follow import Follower
+from gputop.target.launch import Launched
+from gputop.target.output import Tail
+
+#: How often the process tree is looked at and how often rates are set, seconds.
+_FOLLOW_EVERY, _GOVERN_EVERY = 0.5, 1.0
+#: Batches of what happened before the target's end arrive until then, seconds.
+_AFTERMATH = 1.5
+#: All collectors together may take this long to stop, seconds.
+_STOP_WITHIN = 0.4
+
+
+class Engine:
+    """Samples one process tree and answers questions about any window of the past.
+
+    The methods may be called from any thread. `start` returns at once; `stop` within half a second.
+    """
+
+    live = True
+
+    def __init__(
+        self,
+        root: ProcessInfo,
+        settings: Settings,
+        *,
+        launched: Launched | None = None,
+        recording: SessionWriter | None = None,
+        collectors: Sequence[Collector] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self.session = Session(
+            root, time.time() - clock(), os.uname().nodename, os.cpu_count() or 1, gputop.__version__
+        )
+        self.store = Store()
+        self._clock = clock
+        self._launch = launched
+        self._recording = recording
+        self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._collectors = build_collectors(self._batches.put, settings) if collectors is None else tuple(collectors)
+        self._follower = Follower(root, tree=settings.tree, launched=launched)
+        self._governor = Governor(settings)
+        self._accounts = Accounts(self._collectors, clock)
+        self._tail = Tail(launched.output) if launched is not None and launched.output is not None else None
+        self._thread = threading.Thread(target=self._run, name="gputop-engine", daemon=True)
+        self._ended_at: float | None = None
+        self._collecting = False
+        self._accept(self.session)
+
+    # ------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._collecting = True
+        for collector in self._collectors:
+            collector.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End sampling, helpers and the recording; may be called twice."""
+        self._batches.put(None)
+        if self._thread.is_alive():
+            self._thread.join(_STOP_WITHIN)
+        self._stop_collectors()
+        if self._recording is not None:
+            self._recording.close()
+
+    def _run(self) -> None:
+        next_follow = next_govern = self._clock()
+        while True:
+            now = self._clock()
+            if now >= next_follow:
+                self._follow(now)
+                next_follow = now + _FOLLOW_EVERY
+            if now >= next_govern:
+                self._govern(now)
+                next_govern = now + _GOVERN_EVERY
+            try:
+                batch = self._batches.get(timeout=max(0.0, min(next_follow, next_govern) - self._clock()))
+            except queue.Empty:
+                continue
+            if batch is None:
+                return
+            self._accept(batch)
+
+    def _accept(self, batch: Batch) -> None:
+        self._accounts_for(batch)
+        self.store.add(batch)
+        if self._recording is not None:
+            self._recording.write(batch)
+
+    def _accounts_for(self, batch: Batch) -> None:
+        accounts = getattr(self, "_accounts", None)
+        if accounts is not None:
+            accounts.add(batch)
+
+    def _follow(self, now: float) -> None:
+        changed = self._follower.poll(now)
+        if changed is not None:
+            self._accept(changed)
+            self._tell_collectors(changed)
+        if self._ended_at is None and self.exited is not None:
+            self._ended_at = now
+        if self._ended_at is not None and now - self._ended_at > _AFTERMATH:
+            self._stop_collectors()
+
+    def _tell_collectors(self, changed: ProcessBatch) -> None:
+        for collector in self._collectors:
+            collector.follow(changed.processes)
+
+    def _govern(self, now: float) -> None:
+        if not self._collecting:
+            return
+        load = self._accounts.close(now)
+        rates = self._governor.next(load.own_cpu, load.stopped)
+        for collector in self._collectors:
+            if collector.name == "stacks":
+                collector.set_rate(rates.stacks)
+            elif collector.name == "peek":
+                collector.set_rate(rates.peek)
+        self._accept(load.batch(now, rates))
+
+    def _stop_collectors(self) -> None:
+        """Stop all at once, so that the slowest alone sets the time."""
+        if not self._collecting:
+            return
+        self._collecting = False
+        stoppers = [threading.Thread(target=collector.stop, daemon=True) for collector in self._collectors]
+        for stopper in stoppers:
+            stopper.start()
+        deadline = time.monotonic() + _STOP_WITHIN
+        for stopper in stoppers:
+            stopper.join(max(0.0, deadline - time.monotonic()))
+
+    # --------------------------------------------------------------------------------------- answers
+
+    def span(self) -> Window | None:
+        """Return the time that can be looked at; its end is now while the target lives."""
+        kept = self.store.span()
+        if kept is None:
+            return None
+        return Window(kept.start, kept.end if self._ended_at is not None else max(kept.end, self._clock()))
+
+    def summary(self, window: Window, columns: int, thread: tuple[int, int] | None = None) -> Summary:
+        """Sum up a window; costs some milliseconds of CPU."""
+        return summarise(self.store, window, columns=columns, thread=thread)
+
+    def set_rate(self, factor: float) -> None:
+        """Sample faster or slower than now by this factor; the budgets still bind."""
+        self._governor.ask(factor)
+
+    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
+        """Write a trace of the last `seconds` and the next `seconds`; blocks that long.
+
+        Raises:
+            SnapshotError: it could not be written; nothing half-written is left.
+        """
+        return flight.take(
+            self.store, self.session, path, before=seconds, after=self._after(seconds), progress=progress
+        )
+
+    def _after(self, seconds: float) -> float:
+        return 0.0 if self._ended_at is not None else seconds
+
+    def note(self, key: str, what: str, remedy: str = "") -> None:
+        """Show something about the engine itself on the screen and in reports."""
+        self._batches.put(Note(self._clock(), "engine", key, what, remedy))
+
+    # ---------------------------------------------------------------------------------------- target
+
+    @property
+    def launched(self) -> bool:
+        """Tell whether gputop started the target (and so may end it)."""
+        return self._launch is not None
+
+    @property
+    def exited(self) -> tuple[int | None] | None:
+        """Return None while the target lives, else its exit code (None inside when it cannot be known)."""
+        ended: Mapping[int, int | None] = self.store.ended()
+        pid = self.session.root.pid
+        return (ended[pid],) if pid in ended else None
+
+    @property
+    def output(self) -> Path | None:
+        """Return the file that the launched program writes to."""
+        return self._launch.output if self._launch is not None else None
+
+    def output_lines(self, count: int) -> list[str]:
+        """Return the newest lines that the launched program wrote."""
+        return self._tail.lines(count) if self._tail is not None else []
+
+    def forward(self, signum: int) -> None:
+        """Pass a signal on to the launched program."""
+        if self._launch is not None:
+            self._launch.forward(signum)
+
+    def terminate(self) -> None:
+        """Ask the launched program to end, and make it end when it does not."""
+        if self._launch is not None:
+            self._launch.terminate()

@@ -1,0 +1,66 @@
+"""A recording in place of a live engine: the same questions, answered from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gputop.analysis.results import Summary
+from gputop.analysis.summary import summarise
+from gputop.errors import RecordingError
+from gputop.model import Session, Window
+from gputop.session import read_session
+from gputop.snapshot import flight
+from gputop.store import Store
+
+
+class Replay:
+    """Answers from a recording; nothing runs.
+
+    Raises:
+        RecordingError: the file cannot be read or holds no session.
+    """
+
+    live = False
+    launched = False
+    output: Path | None = None
+
+    def __init__(self, path: Path) -> None:
+        self.store = Store()
+        for batch in read_session(path):
+            self.store.add(batch)
+        session, span = self.store.session, self.store.span()
+        if session is None or span is None:
+            raise RecordingError(f"{path} holds no samples", "record again: gputop record --pid PID -o FILE.gputop")
+        self.session: Session = session
+
+    @property
+    def exited(self) -> tuple[int | None] | None:
+        """Return the target's exit code where the recording saw its end."""
+        ended = self.store.ended()
+        return (ended[self.session.root.pid],) if self.session.root.pid in ended else None
+
+    def span(self) -> Window | None:
+        """Return the time recorded."""
+        return self.store.span()
+
+    def summary(self, window: Window, columns: int, thread: tuple[int, int] | None = None) -> Summary:
+        """Sum up a window of the recording."""
+        return summarise(self.store, window, columns=columns, thread=thread)
+
+    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
+        """Write a trace of the recording's last `seconds`."""
+        return flight.take(self.store, self.session, path, before=seconds, after=0.0, progress=progress)
+
+    def set_rate(self, factor: float) -> None:
+        """Do nothing: what was recorded cannot be sampled faster."""
+
+    def output_lines(self, count: int) -> list[str]:
+        """Return nothing: a recording does not hold the program's output."""
+        return []
+
+    def forward(self, signum: int) -> None:
+        """Do nothing: there is no program."""
+
+    def terminate(self) -> None:
+        """Do nothing: there is no program."""

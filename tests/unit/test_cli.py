@@ -1,0 +1,112 @@
+"""The command line: what each word means, and that every mistake names its cure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputop.cli import main
+from gputop.cli.arguments import parse
+from gputop.errors import UsageError
+
+
+def test_everything_after_the_dashes_belongs_to_the_program() -> None:
+    invocation = parse(["--hz", "4", "--", "python", "infer.py", "--pid", "3", "--", "--help"])
+    assert invocation.program == ("python", "infer.py", "--pid", "3", "--", "--help")
+    assert invocation.flags.pid is None
+    assert invocation.settings.hz == 4
+
+
+def test_commands_take_the_same_settings() -> None:
+    invocation = parse(["report", "--pid", "12", "--no-tree", "--budget", "0.5", "--json"])
+    assert (invocation.command, invocation.flags.pid, invocation.flags.json) == ("report", 12, True)
+    assert (invocation.settings.tree, invocation.settings.budget) == (False, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (["1234"], "gputop --pid 1234"),
+        (["infer.py", "--fast"], "gputop -- python infer.py --fast"),
+        (["reprot"], "gputop report"),
+        (["train", "me"], "gputop -- train me"),
+        (["--frobnicate"], "--help"),
+        (["--pid", "abc"], "--help"),
+        (["--pid", "0"], "--help"),
+        (["--"], "gputop -- python infer.py"),
+        (["report", "--duration", "-3", "--pid", "1"], "--help"),
+        (["snapshot", "--pid", "1"], "--help"),
+    ],
+)
+def test_a_mistake_names_its_cure(words: list[str], cure: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(words)
+    assert cure in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["report", "--pid", "4194399"], 4, "process"),
+        (["report"], 2, "gputop report --pid PID"),
+        (["report", "--pid", "1", "--", "true"], 2, "both"),
+        (["report", "missing.gputop"], 1, "missing.gputop"),
+        (["report", "--", "no-such-program-anywhere"], 127, "no-such-program-anywhere"),
+        (["report", "--", "/dev/null"], 126, "/dev/null"),
+        (["--hz", "99", "--pid", "1"], 2, "hz"),
+        ([], 2, "terminal"),
+    ],
+)
+def test_exit_codes(words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == code
+    assert says in capsys.readouterr().err
+
+
+def test_settings_come_from_flag_then_environment_then_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('hz = 1.0\nwindow = 30\ntheme = "light"\n')
+    monkeypatch.setenv("GPUTOP_CONFIG", str(file))
+    monkeypatch.setenv("GPUTOP_WINDOW", "20")
+    settings = parse(["--theme", "ansi", "--pid", "1"]).settings
+    assert (settings.hz, settings.window, settings.theme, settings.stack_rate) == (1.0, 20.0, "ansi", 100.0)
+
+
+@pytest.mark.parametrize("text", ["hz = 'fast'", "hz = 99", "hertz = 2", "hz = [", 'theme = "pink"'])
+def test_a_bad_settings_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    monkeypatch.setenv("GPUTOP_CONFIG", str(file))
+    with pytest.raises(UsageError):
+        parse(["--pid", "1"])
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["report", "--help"]])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    """The static layer check cannot see an import inside a function; a fresh interpreter can."""
+    loaded = run_python(
+        f"""
+import sys
+from gputop.cli import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+packages = {{name.partition(".")[0] for name in sys.modules}}
+print("LOADED", sorted(packages & {{"textual", "rich", "pynvml", "asyncio", "psutil"}}))
+"""
+    )
+    assert "LOADED []" in loaded
+
+
+def test_help_names_every_command() -> None:
+    from gputop.cli.commands import COMMANDS
+
+    text = run_python("import sys; from gputop.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit: pass")
+    assert all(f"gputop {name}" in text for name in COMMANDS if name)
