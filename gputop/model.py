@@ -267,11 +267,19 @@ class HostBatch:
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """A process's own part of one GPU: streaming multiprocessors, bandwidth (shares), bytes."""
+    """The watched processes' own part of one GPU.
+
+    Attributes:
+        sm: share of the time that their kernels ran (NVML's per-process "SM utilization"), summed over them.
+        memory_bandwidth: share of the time that device memory was read or written for them.
+        memory_bytes: device memory they hold.
+        present: the driver lists one of them on this GPU, also where it gives no numbers for it.
+    """
 
     sm: Value
     memory_bandwidth: Value
     memory_bytes: Value
+    present: bool = False
 
 
 @dataclass(frozen=True, slots=True)
