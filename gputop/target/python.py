@@ -1,0 +1,76 @@
+"""Which CPython a process runs, told from the files it has mapped; nothing of the target is executed."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import re
+from collections.abc import Iterable
+
+from gputop.target.files import base, inside, open_regular
+
+_SERIES = r"(?P<series>\d\.\d+)(?P<threads>t?)"
+_LIBRARY = re.compile(rf"libpython{_SERIES}[dmu]*\.so")
+_PROGRAM = re.compile(rf"python{_SERIES}(?:-dbg)?$")
+#: Extension modules carry the ABI in their name ("_json.cpython-312-x86_64-linux-gnu.so", "…cpython-313t-…").
+_EXTENSION = re.compile(r"\.cpython-(?P<major>\d)(?P<minor>\d+)(?P<threads>t?)[dmu]*-")
+#: Longest binary searched for the patch level; the biggest libpython known is about 40 MB.
+_SEARCHED_BYTES = 256 << 20
+
+
+def python_version(pid: int, exe: str, mapped: Iterable[str], program: str = "") -> str | None:
+    """Return "3.12.3", "3.13.0t" for a free-threaded build, "3.12" when the patch level is not told, or None.
+
+    Args:
+        pid: whose files they are.
+        exe: path of the running program, empty when it is not ours to see.
+        mapped: files in its memory map.
+        program: first word of its command line, believed only when `exe` is unknown.
+    """
+    library = next(((path, found) for path in mapped if (found := _LIBRARY.match(base(path)))), None)
+    if library:
+        return _with_patch(inside(pid, library[0]), library[1])
+    if found := _PROGRAM.match(base(exe or program)):
+        return _with_patch(f"/proc/{pid}/exe", found)
+    return _from_extensions(mapped)
+
+
+def _with_patch(binary: str, found: re.Match[str]) -> str:
+    series = found["series"]
+    try:
+        status = os.stat(binary)
+        patch = _patch(binary, series, (status.st_dev, status.st_ino, status.st_mtime_ns))
+    except (OSError, ValueError):
+        patch = ""
+    return f"{series}{patch}{found['threads']}"
+
+
+@functools.lru_cache(maxsize=64)
+def _patch(binary: str, series: str, _identity: tuple[int, int, int]) -> str:
+    """Return ".3", ".0rc2" or "": the end of the version string that every CPython has in its constants."""
+    descriptor = open_regular(binary)
+    try:
+        size = min(os.fstat(descriptor).st_size, _SEARCHED_BYTES)
+        with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as content:
+            return _search(content, series.encode() + b".")
+    finally:
+        os.close(descriptor)
+
+
+def _search(content: mmap.mmap, series: bytes) -> str:
+    """Find the version as the end of a string: linkers merge it with a longer one that ends alike (an install path)."""
+    version = re.compile(rb"(?<![\d.])" + re.escape(series) + rb"(\d{1,3}(?:(?:a|b|rc)\d{1,2})?)\+?\0")
+    at = content.find(series)
+    while at >= 0:
+        if found := version.match(content, at):
+            return "." + found[1].decode()
+        at = content.find(series, at + 1)
+    return ""
+
+
+def _from_extensions(mapped: Iterable[str]) -> str | None:
+    for path in mapped:
+        if found := _EXTENSION.search(base(path)):
+            return f"{found['major']}.{found['minor']}{found['threads']}"
+    return None
