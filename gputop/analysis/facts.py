@@ -9,6 +9,9 @@ from gputop.analysis.results import FunctionRow, Headline, ThreadRow
 from gputop.model import NA, Value, Window, known
 
 
+_UNSAMPLED = NA("not sampled yet")
+
+
 def mean(values: Iterable[Value]) -> Value:
     """Return the mean of what is known; NA with the first reason when nothing is."""
     numbers: list[float] = []
@@ -31,6 +34,7 @@ class GpuFacts:
         target_sm: mean share of the streaming multiprocessors' time that the target's processes used.
         memory_used_bytes, memory_total_bytes: of the device, newest in the window.
         target_memory_bytes: the target's part of it.
+        target_present: the driver lists one of the target's processes on it.
     """
 
     index: int
@@ -40,11 +44,12 @@ class GpuFacts:
     memory_used_bytes: Value
     memory_total_bytes: Value
     target_memory_bytes: Value
+    target_present: bool = False
 
     @property
     def used(self) -> bool:
         """Tell whether the target is known to use this GPU."""
-        return bool(known(self.target_memory_bytes) or known(self.target_sm))
+        return self.target_present or bool(known(self.target_memory_bytes) or known(self.target_sm))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Facts:
     threads: tuple[ThreadRow, ...] = ()
     functions: tuple[FunctionRow, ...] = ()
     gpus: tuple[GpuFacts, ...] = ()
-    cores_used: Value = NA("not sampled yet")
+    cores_used: Value = _UNSAMPLED
     cores: int = 0
     stack_samples: int = 0
     stack_failed: int = 0

@@ -1,0 +1,214 @@
+"""Readings of the machine and the GPUs in a tenth of their size: thread tables as rows, metrics as arrays."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from struct import Struct
+
+from gputop.model import NA, GpuBatch, GpuReading, HostBatch, ProcessReading, ThreadReading, Value
+from gputop.store.pool import Pool
+from gputop.store.records import Cpu, ThreadKey
+
+#: tid, name's number, CPU share, starved share, state, core. A negative share is an index of a reason: -1 the first.
+_THREAD = Struct("<qIffBi")
+
+
+class Reasons:
+    """The different NA values seen, numbered; a hostile file cannot make more than a few."""
+
+    _MOST = 256
+
+    def __init__(self) -> None:
+        self._all: list[NA] = [NA("not available")]
+
+    def code(self, value: Value) -> float:
+        """Return a share as it is, an NA as the negative number of its reason."""
+        if not isinstance(value, NA):
+            return max(0.0, value)
+        if value not in self._all and len(self._all) < self._MOST:
+            self._all.append(value)
+        return -1.0 - (self._all.index(value) if value in self._all else 0)
+
+    def value(self, code: float) -> Value:
+        """Return what `code` stands for."""
+        return code if code >= 0 else self._all[int(-code) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedHost:
+    """A HostBatch: `batch` without its cores and thread tables, which are packed."""
+
+    batch: HostBatch
+    cores: array[float]
+    target_cores: array[float]
+    threads: tuple[bytes, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory taken, roughly."""
+        arrays = sys.getsizeof(self.cores) + sys.getsizeof(self.target_cores)
+        return 700 + arrays + sum(300 + len(table) for table in self.threads)
+
+
+class _Sums:
+    """CPU and starved seconds of one thread, the seconds they were measured over, and the last reason for none."""
+
+    __slots__ = ("cpu", "name", "starved")
+
+    def __init__(self) -> None:
+        self.name = 0
+        self.cpu = [0.0, 0.0, -1.0]
+        self.starved = [0.0, 0.0, -1.0]
+
+    def add(self, name: int, seconds: float, cpu: float, starved: float) -> None:
+        """Count one reading; negative shares are codes of reasons."""
+        self.name = name
+        for sums, share in ((self.cpu, cpu), (self.starved, starved)):
+            if share < 0:
+                sums[2] = share
+            else:
+                sums[0] += share * seconds
+                sums[1] += seconds
+
+
+class HostPacker:
+    """Packs HostBatches; the names of threads are kept in `names` until `forget`."""
+
+    def __init__(self, names: Pool[str]) -> None:
+        self._names = names
+        self._reasons = Reasons()
+
+    def pack(self, batch: HostBatch) -> PackedHost:
+        """Return the packed form; it holds its threads' names."""
+        bare = tuple(replace(process, threads=()) for process in batch.processes)
+        return PackedHost(
+            replace(batch, cores=(), target_cores=(), processes=bare),
+            array("f", batch.cores),
+            array("f", batch.target_cores),
+            tuple(b"".join(map(self._row, process.threads)) for process in batch.processes),
+        )
+
+    def _row(self, thread: ThreadReading) -> bytes:
+        code = self._reasons.code
+        state = ord(thread.state[:1] or "?") & 0x7F
+        name = self._names.hold(thread.name)
+        return _THREAD.pack(thread.tid, name, code(thread.cpu), code(thread.starved), state, thread.core)
+
+    def unpack(self, packed: PackedHost, threads: bool) -> HostBatch:
+        """Return the batch, with or without its processes' thread tables."""
+        batch = packed.batch
+        return HostBatch(
+            batch.time,
+            batch.seconds,
+            tuple(packed.cores),
+            tuple(packed.target_cores),
+            batch.memory_used_bytes,
+            batch.memory_total_bytes,
+            batch.load,
+            self._processes(packed) if threads else batch.processes,
+        )
+
+    def _processes(self, packed: PackedHost) -> tuple[ProcessReading, ...]:
+        pairs = zip(packed.batch.processes, packed.threads, strict=True)
+        return tuple(replace(process, threads=tuple(self._readings(table))) for process, table in pairs)
+
+    def _readings(self, table: bytes) -> Iterator[ThreadReading]:
+        value = self._reasons.value
+        for tid, name, cpu, starved, state, core in _THREAD.iter_unpack(table):
+            yield ThreadReading(tid, self._names[name], value(cpu), value(starved), chr(state), core)
+
+    def threads(self, readings: Iterable[PackedHost]) -> Mapping[ThreadKey, Cpu]:
+        """Return each thread's mean CPU use, weighted by the time that each reading stands for."""
+        sums: dict[tuple[int, int], _Sums] = {}
+        for packed in readings:
+            seconds = packed.batch.seconds
+            for process, table in zip(packed.batch.processes, packed.threads, strict=True):
+                for tid, name, cpu, starved, _, _ in _THREAD.iter_unpack(table):
+                    entry = sums.get((process.pid, tid))
+                    if entry is None:
+                        entry = sums[process.pid, tid] = _Sums()
+                    entry.add(name, seconds, cpu, starved)
+        return {
+            ThreadKey(*key): Cpu(
+                self._names[entry.name], self._mean(entry.cpu), self._mean(entry.starved), entry.cpu[1]
+            )
+            for key, entry in sums.items()
+        }
+
+    def _mean(self, sums: list[float]) -> Value:
+        total, seconds, reason = sums
+        return total / seconds if seconds else self._reasons.value(reason)
+
+    def forget(self, packed: PackedHost) -> None:
+        """Release the names that `pack` held."""
+        for table in packed.threads:
+            for row in _THREAD.iter_unpack(table):
+                self._names.release(row[1])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedGpu:
+    """One reading of one GPU: `bare` is it without its metrics, which are `values` by `names`, or `missing`."""
+
+    bare: GpuReading
+    names: tuple[str, ...]
+    values: array[float]
+    missing: tuple[tuple[str, NA], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory taken, roughly."""
+        return 600 + sys.getsizeof(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedGpus:
+    """A GpuBatch: its GPUs, and its curves as (time, share) pairs one after the other."""
+
+    time: float
+    gpus: tuple[PackedGpu, ...]
+    curves: tuple[tuple[int, array[float]], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory taken, roughly."""
+        return 300 + sum(gpu.bytes for gpu in self.gpus) + sum(150 + sys.getsizeof(points) for _, points in self.curves)
+
+
+class GpuPacker:
+    """Packs GpuBatches; names and reasons that are the same from reading to reading are one object."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, PackedGpu] = {}
+
+    def pack(self, batch: GpuBatch) -> PackedGpus:
+        """Return the packed form."""
+        gpus = tuple(map(self._gpu, batch.gpus))
+        self._before = {gpu.bare.index: gpu for gpu in gpus}
+        curves = ((index, array("d", chain.from_iterable(points))) for index, points in batch.curve.items())
+        return PackedGpus(batch.time, gpus, tuple(curves))
+
+    def _gpu(self, reading: GpuReading) -> PackedGpu:
+        values = {name: value for name, value in reading.metrics.items() if not isinstance(value, NA)}
+        missing = tuple((name, value) for name, value in reading.metrics.items() if isinstance(value, NA))
+        names = tuple(values)
+        before = self._before.get(reading.index)
+        if before:
+            names = before.names if before.names == names else names
+            missing = before.missing if before.missing == missing else missing
+        return PackedGpu(replace(reading, metrics={}), names, array("d", values.values()), missing)
+
+
+def unpack_gpus(packed: PackedGpus) -> GpuBatch:
+    """Return the batch that was packed."""
+    curve = {index: tuple(zip(points[::2], points[1::2], strict=True)) for index, points in packed.curves}
+    return GpuBatch(packed.time, tuple(map(_reading, packed.gpus)), curve)
+
+
+def _reading(gpu: PackedGpu) -> GpuReading:
+    metrics: dict[str, Value] = dict(zip(gpu.names, gpu.values, strict=True))
+    return replace(gpu.bare, metrics=metrics | dict(gpu.missing))

@@ -1,0 +1,86 @@
+"""A thread's looks and stacks as packed rows: 22 and 20 bytes each instead of some 200 as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
+
+#: Two looks are contiguous when the second's seconds begin where the first ended; times in files are rounded.
+_TOUCH_S = 1e-4
+#: Longer looks stay apart, so that analysis can judge for how much of the time before it each may stand.
+_MERGE_S = 0.5
+_MOST_LOOKS = 0xFFFF
+
+
+class Rows:
+    """Packed rows, sorted by their first field, a time; a row that comes out of order finds its place."""
+
+    _row: Struct
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._data) // self._row.size
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory taken."""
+        return self._data.__sizeof__()
+
+    def put(self, *fields: float) -> None:
+        """Insert one row, last among those of the same time."""
+        packed = self._row.pack(*fields)
+        if not self._data or fields[0] >= self._at(len(self) - 1)[0]:
+            self._data += packed
+        else:
+            offset = self._after(fields[0]) * self._row.size
+            self._data[offset:offset] = packed
+
+    def later(self, time: float) -> Iterator[tuple[Any, ...]]:
+        """Return the rows whose first field is above `time`, as they are now."""
+        return self._row.iter_unpack(self._data[self._after(time) * self._row.size :])
+
+    def _at(self, index: int) -> tuple[Any, ...]:
+        return self._row.unpack_from(self._data, index * self._row.size)
+
+    def _after(self, time: float) -> int:
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._at(middle)[0] <= time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class PeekRows(Rows):
+    """time, seconds, starved, observation's number, looks"""
+
+    _row = Struct("<dffIH")
+
+    def look(self, time: float, seconds: float, starved: float, observation: int) -> None:
+        """Add one look; one that continues the last row and saw the same only makes that row longer."""
+        if self._data:
+            end, before, starved_before, same, looks = self._at(len(self) - 1)
+            if (
+                same == observation
+                and not starved
+                and not starved_before
+                and abs(time - seconds - end) <= _TOUCH_S
+                and seconds <= _MERGE_S
+                and before <= _MERGE_S * looks
+                and looks < _MOST_LOOKS
+            ):
+                last = (len(self) - 1) * self._row.size
+                self._row.pack_into(self._data, last, time, before + seconds, 0.0, observation, looks + 1)
+                return
+        self.put(time, seconds, starved, observation, 1)
+
+
+class SegmentRows(Rows):
+    """end, start, stack's number"""
+
+    _row = Struct("<ddI")

@@ -1,0 +1,205 @@
+"""The store as its users see it: the ring under one lock, and every kind of question about a window."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+
+from gputop.model import Batch, CostBatch, GpuBatch, HostBatch, Note, ProcessInfo, Session, Window
+from gputop.store.chunk import Chunk, Track
+from gputop.store.packed import unpack_gpus
+from gputop.store.records import Cpu, Peek, Segment, ThreadKey
+from gputop.store.ring import Ring
+
+
+class Store:
+    """Everything sampled lately, within `limit_bytes` (estimated, good to some per cent).
+
+    One thread adds, any thread may ask; what is returned never changes afterwards. Batches may come late and out of
+    order. What is older than the oldest time still kept is ignored. Times are monotonic seconds.
+    """
+
+    def __init__(self, limit_bytes: int = 64 << 20) -> None:
+        self._lock = threading.Lock()
+        self._ring = Ring(limit_bytes)
+
+    def add(self, batch: Batch) -> None:
+        """Keep a batch; when memory runs out the oldest time is dropped, of all sources alike."""
+        with self._lock:
+            self._ring.add(batch)
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory taken, estimated."""
+        with self._lock:
+            return self._ring.bytes
+
+    @property
+    def session(self) -> Session | None:
+        """Return the newest session."""
+        return self._ring.session
+
+    def span(self) -> Window | None:
+        """Return the oldest to the newest time of which anything is kept; None when nothing is."""
+        with self._lock:
+            chunks = self._ring.chunks.values()
+            earliest = min((chunk.earliest for chunk in chunks), default=math.inf)
+            latest = max((chunk.latest for chunk in chunks), default=-math.inf)
+        return Window(earliest, latest) if earliest <= latest else None
+
+    def _over(self, window: Window) -> Iterator[Chunk]:
+        """Yield the chunks, oldest first, that may hold something of the window."""
+        for index in self._ring.order:
+            chunk = self._ring.chunks[index]
+            if chunk.latest >= window.start and chunk.earliest <= window.end:
+                yield chunk
+
+    # ------------------------------------------------------------------------------------------------- threads
+
+    def threads(self, window: Window) -> tuple[ThreadKey, ...]:
+        """Return the threads that peeks or stacks saw in the window, sorted."""
+        found: set[ThreadKey] = set()
+        with self._lock:
+            for chunk in self._over(window):
+                found.update(key for key, track in chunk.tracks.items() if key not in found and _seen(track, window))
+        return tuple(sorted(found))
+
+    def name(self, key: ThreadKey) -> str:
+        """Return Python's newest name for a thread, else the kernel's, else an empty text."""
+        kernel_name = ""
+        with self._lock:
+            for index in reversed(self._ring.order):
+                track = self._ring.chunks[index].tracks.get(key)
+                if track and track.python_name:
+                    return track.python_name
+                kernel_name = kernel_name or (track.kernel_name if track else "")
+        return kernel_name
+
+    def peeks(self, key: ThreadKey, window: Window) -> Iterator[Peek]:
+        """Return what was seen of a thread, in order of time, clipped to the window."""
+        with self._lock:
+            observation = self._ring.observations.__getitem__
+            found = [
+                Peek(time, seconds, starved, observation(number), looks)
+                for chunk in self._over(window)
+                if (track := chunk.tracks.get(key))
+                for time, seconds, starved, number, looks in track.peeks.later(window.start)
+                if time - seconds < window.end
+            ]
+        return iter(_clipped(found, window))
+
+    def segments(self, key: ThreadKey, window: Window) -> Iterator[Segment]:
+        """Return the Python stacks of a thread, in order of time, clipped to the window."""
+        with self._lock:
+            stack = self._ring.stacks.__getitem__
+            found = [
+                Segment(max(start, window.start), min(end, window.end), stack(number))
+                for chunk in self._over(window)
+                if (track := chunk.tracks.get(key))
+                for end, start, number in track.segments.later(window.start)
+                if start < window.end
+            ]
+        return iter(found)
+
+    def stack_quality(self, window: Window) -> tuple[int, int]:
+        """Return how many times all Python stacks were read, and how many reads failed; windows of stacks that lie
+        partly outside count in part."""
+        samples = failed = 0.0
+        with self._lock:
+            for chunk in self._over(window):
+                for quality in chunk.quality:
+                    part = _overlap(quality.start, quality.end, window)
+                    samples += part * quality.samples
+                    failed += part * quality.failed
+        return round(samples), round(failed)
+
+    # ------------------------------------------------------------------------------------- machine, GPUs, rest
+
+    def hosts(self, window: Window) -> tuple[HostBatch, ...]:
+        """Return the readings of the machine taken in the window.
+
+        Only the last one has its processes' thread tables (hundreds of rows twice a second); `cpu` sums up the others.
+        """
+        with self._lock:
+            found = [
+                packed
+                for chunk in self._over(window)
+                for packed in chunk.hosts
+                if window.start <= packed.batch.time <= window.end
+            ]
+            unpack = self._ring.host_packer.unpack
+            return tuple(unpack(packed, threads=packed is found[-1]) for packed in found)
+
+    def cpu(self, window: Window) -> Mapping[ThreadKey, Cpu]:
+        """Return each thread's mean CPU use, from the readings taken in the window."""
+        with self._lock:
+            found = [
+                packed
+                for chunk in self._over(window)
+                for packed in chunk.hosts
+                if window.start < packed.batch.time <= window.end
+            ]
+            return self._ring.host_packer.threads(found)
+
+    def gpus(self, window: Window) -> tuple[GpuBatch, ...]:
+        """Return the readings of the GPUs taken in the window."""
+        with self._lock:
+            found = [
+                packed
+                for chunk in self._over(window)
+                for packed in chunk.gpus
+                if window.start <= packed.time <= window.end
+            ]
+        return tuple(map(unpack_gpus, found))
+
+    def processes(self, at: float) -> tuple[ProcessInfo, ...]:
+        """Return the target's processes at a time."""
+        with self._lock:
+            return self._ring.processes(at)
+
+    def ended(self) -> Mapping[int, int | None]:
+        """Return the processes that ended, with their exit code where it is known."""
+        with self._lock:
+            return dict(self._ring.ended)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what does not work at the newest time, oldest first."""
+        with self._lock:
+            return tuple(sorted(self._ring.notes.values(), key=lambda note: note.time))
+
+    def cost(self, at: float) -> CostBatch | None:
+        """Return gputop's own cost at a time; None when none was measured before it."""
+        with self._lock:
+            for index in reversed(self._ring.order):
+                for cost in reversed(self._ring.chunks[index].costs):
+                    if cost.time <= at:
+                        return cost
+        return None
+
+
+def _seen(track: Track, window: Window) -> bool:
+    peeks, segments = track.peeks.later(window.start), track.segments.later(window.start)
+    return any(row[0] - row[1] < window.end for row in peeks) or any(row[1] < window.end for row in segments)
+
+
+def _overlap(start: float, end: float, window: Window) -> float:
+    """Return the share of a stretch of time that lies in the window; a moment counts whole."""
+    if end <= start:
+        return float(window.start < end <= window.end)
+    return max(0.0, min(end, window.end) - max(start, window.start)) / (end - start)
+
+
+def _clipped(peeks: list[Peek], window: Window) -> list[Peek]:
+    """Cut what sticks out of the window at its ends; only the first and the last can."""
+    return [
+        peek if window.start <= peek.time - peek.seconds and peek.time <= window.end else _cut(peek, window)
+        for peek in peeks
+    ]
+
+
+def _cut(peek: Peek, window: Window) -> Peek:
+    part = _overlap(peek.time - peek.seconds, peek.time, window)
+    looks = max(1, round(peek.looks * part))
+    end = min(peek.time, window.end)
+    return Peek(end, peek.seconds * part, peek.starved * part, peek.observation, looks)
