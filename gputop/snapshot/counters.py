@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from gputop.collectors.gpu import metrics
 from gputop.model import GpuBatch, GpuReading, HostBatch, Value, known
 from gputop.snapshot.shot import Shot
 from gputop.snapshot.tracks import Axis, metadata
@@ -20,27 +20,24 @@ MACHINE_PID, GPU_PID = 2_000_000_000, 2_000_000_001
 _MIB = 1 << 20
 
 
-class Counter(NamedTuple):
-    """How a GPU metric is drawn: the track's name, its unit, and the factor from the metric's own unit."""
+#: GPU metrics that are drawn, by the name of their track. A line draws one more of `collectors.gpu.metrics`.
+GPU_COUNTERS = {
+    "utilization": "GPU utilization",
+    "gpm.sm_active": "SM active",
+    "gpm.sm_occupancy": "SM occupancy",
+    "gpm.tensor": "tensor cores",
+    "gpm.dram": "DRAM bandwidth",
+    "memory_used_bytes": "GPU memory",
+    "power_w": "power",
+    "temperature_c": "temperature",
+    "clock_sm_mhz": "SM clock",
+    "throttled": "throttled",
+    "pcie_rx_bps": "PCIe to GPU",
+    "pcie_tx_bps": "PCIe to host",
+}
 
-    metric: str
-    name: str
-    unit: str
-    factor: float
-
-
-#: A line draws one metric of `GpuReading.metrics`.
-GPU_COUNTERS = (
-    Counter("utilization", "GPU utilization", "%", 100),
-    Counter("gpm.sm_active", "SM active", "%", 100),
-    Counter("gpm.sm_occupancy", "SM occupancy", "%", 100),
-    Counter("gpm.tensor", "tensor cores", "%", 100),
-    Counter("gpm.dram_bandwidth", "memory bandwidth", "%", 100),
-    Counter("memory_used_bytes", "GPU memory", "MiB", 1 / _MIB),
-    Counter("power_w", "power", "W", 1),
-    Counter("temperature_c", "temperature", "°C", 1),
-    Counter("clock_sm_mhz", "SM clock", "MHz", 1),
-)
+#: Units of metrics that are drawn in another one, and the factor to it.
+_DRAWN_IN = {metrics.SHARE: ("%", 100.0), metrics.BYTES: ("MiB", 1 / _MIB), metrics.BYTES_PER_SECOND: ("MB/s", 1e-6)}
 
 
 def machine(shot: Shot, axis: Axis, pids: Mapping[int, int]) -> Iterator[str]:
@@ -89,9 +86,11 @@ def _gpu_events(batch: GpuBatch, gpu: GpuReading, axis: Axis, before: float) -> 
         if time >= before:
             yield event(pid, "GPU utilization", "%", share * 100, axis.us(time))
     at = axis.us(batch.time)
-    for counter in GPU_COUNTERS:
-        if counter.metric != "utilization" or not curve:
-            yield from _optional(pid, counter.name, counter.unit, gpu.metric(counter.metric), counter.factor, at)
+    for metric, name in GPU_COUNTERS.items():
+        if metric != "utilization" or not curve:
+            own_unit = metrics.BY_NAME[metric].unit
+            unit, factor = _DRAWN_IN.get(own_unit, (own_unit, 1.0))
+            yield from _optional(pid, name, unit, gpu.metric(metric), factor, at)
     yield from _optional(pid, "SM used by target", "%", gpu.target.sm, 100, at)
     yield from _optional(pid, "memory of target", "MiB", gpu.target.memory_bytes, 1 / _MIB, at)
 
