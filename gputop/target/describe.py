@@ -54,31 +54,45 @@ def _describe(pid: int) -> ProcessInfo:
     status = procfs.stat(pid)
     if status.dead:
         raise NoProcessError(f"process {pid} has ended; its parent has not noticed yet")
-    fields = procfs.status(pid)
-    _refuse_thread(pid, fields.get("Tgid", ""))
-    cmdline = procfs.strings(f"/proc/{pid}/cmdline")
-    exe, mapped, environ = _exe(pid), _mapped(pid), _environ(pid)
+    _refuse_thread(pid)
+    cmdline, exe, mapped, environ = command_line(pid), executable(pid), _mapped(pid), _environ(pid)
     return ProcessInfo(
         pid=pid,
         ppid=status.ppid,
         started_unix=procfs.started_unix(status),
-        cmdline=tuple(map(printable, cmdline[:_ARGUMENTS])),
+        cmdline=cmdline,
         exe=printable(exe),
         name=short_name(cmdline, status.comm),
         python=python_version(pid, exe, mapped, cmdline[0] if cmdline else ""),
         frameworks=frameworks(pid, mapped),
         rank=_number(environ, _RANK),
         local_rank=_number(environ, _LOCAL_RANK),
-        aliases=tuple(map(int, fields.get("NSpid", str(pid)).split())),
+        aliases=aliases(pid),
     )
 
 
-def _refuse_thread(pid: int, group: str) -> None:
-    if group.isdigit() and int(group) != pid:
+def _refuse_thread(pid: int) -> None:
+    group = procfs.status(pid)["Tgid"]
+    if int(group) != pid:
         raise NoProcessError(f"{pid} is a thread of process {group}", f"gputop --pid {group}")
 
 
-def _exe(pid: int) -> str:
+def command_line(pid: int) -> tuple[str, ...]:
+    """Return the argument vector, made printable; empty for a kernel thread and when it cannot be read."""
+    with suppress(OSError):
+        return tuple(map(printable, procfs.strings(f"/proc/{pid}/cmdline")[:_ARGUMENTS]))
+    return ()
+
+
+def aliases(pid: int) -> tuple[int, ...]:
+    """Return the numbers a process has, from this PID namespace inwards; its own when it cannot be asked."""
+    with suppress(OSError):
+        return tuple(map(int, procfs.status(pid).get("NSpid", str(pid)).split()))
+    return (pid,)
+
+
+def executable(pid: int) -> str:
+    """Return the path of the running program as the kernel has it, empty when it is not ours to see."""
     with suppress(OSError):  # not ours to see, or a kernel thread, which has none
         return os.readlink(f"/proc/{pid}/exe")
     return ""

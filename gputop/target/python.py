@@ -7,6 +7,7 @@ import mmap
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from gputop.target.files import base, inside, open_regular
 
@@ -36,20 +37,28 @@ def python_version(pid: int, exe: str, mapped: Iterable[str], program: str = "")
     return _from_extensions(mapped)
 
 
-def _with_patch(binary: str, found: re.Match[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    """A file by its identity; the path it is reached by differs from process to process."""
+
+    identity: tuple[int, int, int]
+    path: str = field(compare=False)
+
+
+def _with_patch(path: str, found: re.Match[str]) -> str:
     series = found["series"]
     try:
-        status = os.stat(binary)
-        patch = _patch(binary, series, (status.st_dev, status.st_ino, status.st_mtime_ns))
+        status = os.stat(path)
+        patch = _patch(_Binary((status.st_dev, status.st_ino, status.st_mtime_ns), path), series)
     except (OSError, ValueError):
         patch = ""
     return f"{series}{patch}{found['threads']}"
 
 
 @functools.lru_cache(maxsize=64)
-def _patch(binary: str, series: str, _identity: tuple[int, int, int]) -> str:
+def _patch(binary: _Binary, series: str) -> str:
     """Return ".3", ".0rc2" or "": the end of the version string that every CPython has in its constants."""
-    descriptor = open_regular(binary)
+    descriptor = open_regular(binary.path)
     try:
         size = min(os.fstat(descriptor).st_size, _SEARCHED_BYTES)
         with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as content:
