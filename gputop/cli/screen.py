@@ -21,13 +21,14 @@ def run(invocation: Invocation) -> int:
     engine.start()  # before Textual is imported: helpers start while the screen is being loaded
     try:
         from gputop.tui.app import show
+        from gputop.tui.source import Outcome
 
         outcome = show(engine, invocation.settings)
     finally:
         engine.stop()
-    if opened.launched is None or outcome == "leave":
+    if opened.launched is None or outcome in (Outcome.LEAVE, Outcome.LOST):
         return OK
-    if outcome == "terminate":
+    if outcome is Outcome.TERMINATE:
         opened.launched.terminate()
     return opened.exit_code()
 

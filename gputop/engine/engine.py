@@ -68,6 +68,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="gputop-engine", daemon=True)
         self._ended_at: float | None = None
         self._collecting = False
+        self._stopping = threading.Event()
         self._accept(self.session)
 
     # ------------------------------------------------------------------------------------------ life
@@ -81,6 +82,7 @@ class Engine:
 
     def stop(self) -> None:
         """End sampling, helpers and the recording; may be called twice."""
+        self._stopping.set()
         self._batches.put(None)
         if self._thread.is_alive():
             self._thread.join(_STOP_WITHIN)
@@ -107,15 +109,10 @@ class Engine:
             self._accept(batch)
 
     def _accept(self, batch: Batch) -> None:
-        self._accounts_for(batch)
+        self._accounts.add(batch)
         self.store.add(batch)
         if self._recording is not None:
             self._recording.write(batch)
-
-    def _accounts_for(self, batch: Batch) -> None:
-        accounts = getattr(self, "_accounts", None)
-        if accounts is not None:
-            accounts.add(batch)
 
     def _follow(self, now: float) -> None:
         changed = self._follower.poll(now)
@@ -169,21 +166,30 @@ class Engine:
         return summarise(self.store, window, columns=columns, thread=thread)
 
     def set_rate(self, factor: float) -> None:
-        """Sample faster or slower than now by this factor; the budgets still bind."""
+        """Sample at `factor` times the configured rates from now on; the budgets still bind."""
         self._governor.ask(factor)
 
     def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
-        """Write a trace of the last `seconds` and the next `seconds`; blocks that long.
+        """Write a trace of the last `seconds` and the next `seconds`; blocks that long, less when we are stopped.
 
         Raises:
             SnapshotError: it could not be written; nothing half-written is left.
         """
-        return flight.take(
-            self.store, self.session, path, before=seconds, after=self._after(seconds), progress=progress
-        )
+        path = path if path is not None else flight.default_path(self.session)
+        after = 0.0 if self._ended_at is not None else seconds
+        return flight.take(self.store, seconds, after, path, self._wait, progress).path
 
-    def _after(self, seconds: float) -> float:
-        return 0.0 if self._ended_at is not None else seconds
+    def snapshot_window(self, path: Path, window: Window, progress: Callable[[str], None]) -> Path:
+        """Write a trace of a window that has passed.
+
+        Raises:
+            SnapshotError: as `snapshot`.
+        """
+        return flight.save(self.store, window, path, progress).path
+
+    def _wait(self, until: float) -> bool:
+        """Wait until a time of our clock; False at once when the engine is being stopped."""
+        return not self._stopping.wait(max(0.0, until - self._clock()))
 
     def note(self, key: str, what: str, remedy: str = "") -> None:
         """Show something about the engine itself on the screen and in reports."""

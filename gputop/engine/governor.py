@@ -16,6 +16,8 @@ from gputop.config import Settings
 _QUOTAS = {"py-spy": 0.55, "peek": 0.3}
 #: Slowest rates that still say something: one stack in 100 ms, one look in 200 ms.
 _SLOWEST = {"py-spy": 10.0, "peek": 5.0}
+#: Faster tells nothing more and only costs.
+_FASTEST = 500.0
 #: Raise only when under this part of the budget, by this factor a step; lower by at most half a step.
 _ROOMY, _RAISE, _LOWEST_STEP = 0.75, 1.15, 0.5
 #: Weight of the newest second in the running mean.
@@ -37,15 +39,15 @@ class Governor:
     def __init__(self, settings: Settings) -> None:
         self._own_budget = settings.own_budget / 100
         self._stop_budget = settings.budget / 100
-        self._asked = {"py-spy": settings.stack_rate, "peek": settings.peek_rate}
+        self._base = {"py-spy": settings.stack_rate, "peek": settings.peek_rate}
+        self._asked = dict(self._base)
         self._rates = dict(self._asked)
         self._mean: dict[str, float] = {}
 
     def ask(self, factor: float) -> None:
-        """Multiply the rates asked for (the `+` and `-` keys); the budgets still bind."""
-        for part, rate in self._asked.items():
-            self._asked[part] = max(_SLOWEST[part], min(500.0, rate * factor))
-            self._rates[part] = max(_SLOWEST[part], min(self._asked[part], self._rates[part] * factor))
+        """Aim at `factor` times the configured rates (the `+` and `-` keys); the budgets still bind."""
+        self._asked = {part: max(_SLOWEST[part], min(_FASTEST, rate * factor)) for part, rate in self._base.items()}
+        self._rates = {part: min(rate, self._asked[part]) for part, rate in self._rates.items()}
 
     def next(self, own_cpu: Mapping[str, float], stopped: float) -> Rates:
         """Return the rates for the next second.

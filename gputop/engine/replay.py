@@ -50,7 +50,10 @@ class Replay:
 
     def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
         """Write a trace of the recording's last `seconds`."""
-        return flight.take(self.store, self.session, path, before=seconds, after=0.0, progress=progress)
+        span = self.store.span()
+        assert span is not None, "a recording without samples does not open"
+        path = path if path is not None else flight.default_path(self.session)
+        return flight.save(self.store, Window(span.end - seconds, span.end), path, progress).path
 
     def set_rate(self, factor: float) -> None:
         """Do nothing: what was recorded cannot be sampled faster."""

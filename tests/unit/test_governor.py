@@ -61,5 +61,5 @@ def test_the_user_asks_for_more_and_less() -> None:
     governor = Governor(Settings())
     governor.ask(0.5)
     assert run(governor, 10).stacks == 50
-    governor.ask(100)
+    governor.ask(10)
     assert run(governor, 60).stacks == 500
