@@ -1,0 +1,64 @@
+"""Who is looked at now: the target always, the others in turn when they are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gputop.collectors.stacks.track import Track
+from gputop.model import ProcessInfo
+
+#: Processes looked at at the same time; each costs a py-spy.
+AT_ONCE = 4
+
+
+class Roster:
+    """The tracks of the followed processes, the target's first.
+
+    Args:
+        make: makes the track of a process.
+        share: of a core, what all py-spys together may use.
+    """
+
+    def __init__(self, make: Callable[[ProcessInfo], Track], share: float) -> None:
+        self._make = make
+        self._share = share
+        self._tracks: dict[tuple[int, float], Track] = {}
+
+    def __iter__(self) -> Iterator[Track]:
+        return iter(tuple(self._tracks.values()))
+
+    def update(self, processes: tuple[ProcessInfo, ...]) -> None:
+        """Follow exactly these; a track whose process is gone ends once its py-spy has."""
+        wanted = {(process.pid, process.started_unix): process for process in processes}
+        kept = {key: self._tracks.get(key) or self._make(process) for key, process in wanted.items()}
+        leaving = {key: track for key, track in self._tracks.items() if key not in wanted and track.current}
+        for key, track in (kept | leaving).items():
+            track.retired = key in leaving
+        self._tracks = kept | leaving
+
+    def take_turns(self, now: float) -> tuple[int, int]:
+        """Say who may open windows, and for which share of the CPU; return how many at a time, and of how many."""
+        followed = [track for track in self if not track.retired]
+        crowded = len(followed) > AT_ONCE
+        for place, track in enumerate(followed):
+            track.continuous = not crowded or place == 0
+            track.turn = track.turn or track.continuous
+            track.share = self._share_of(place, len(followed))
+        if crowded:
+            _next_in_turn(followed[1:], now)
+        return min(len(followed), AT_ONCE), len(followed)
+
+    def _share_of(self, place: int, count: int) -> float:
+        """The target gets half, the others that are looked at together the other half."""
+        if count == 1:
+            return self._share
+        return self._share / 2 if place == 0 else self._share / 2 / (min(count, AT_ONCE) - 1)
+
+
+def _next_in_turn(others: list[Track], now: float) -> None:
+    """Fill the free places with those who have waited longest."""
+    busy = sum(track.turn or track.current is not None for track in others)
+    waiting = [track for track in others if not track.turn and track.current is None and now >= track.not_before]
+    for track in sorted(waiting, key=lambda track: track.last_turn)[: max(AT_ONCE - 1 - busy, 0)]:
+        track.turn = True
+        track.last_turn = now
