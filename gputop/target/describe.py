@@ -20,6 +20,8 @@ _LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 
 _MAPS_BYTES = 16 << 20
 _ARGUMENTS = 256
+#: What the kernel adds to the path of a file that was replaced while in use, by an upgrade for instance.
+_DELETED = " (deleted)"
 _MAPPED_FILE = re.compile(r"^\S+ \S+ \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
@@ -92,9 +94,9 @@ def aliases(pid: int) -> tuple[int, ...]:
 
 
 def executable(pid: int) -> str:
-    """Return the path of the running program as the kernel has it, empty when it is not ours to see."""
-    with suppress(OSError):  # not ours to see, or a kernel thread, which has none
-        return os.readlink(f"/proc/{pid}/exe")
+    """Return the path of the running program, empty for a kernel thread and when it is not ours to see."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
     return ""
 
 
@@ -102,7 +104,7 @@ def _mapped(pid: int) -> tuple[str, ...]:
     """Return the files in the process's memory map, each once, in the order of their addresses."""
     with suppress(OSError):
         text = os.fsdecode(procfs.read(f"/proc/{pid}/maps", _MAPS_BYTES))
-        return tuple(dict.fromkeys(_MAPPED_FILE.findall(text)))
+        return tuple(dict.fromkeys(path.removesuffix(_DELETED) for path in _MAPPED_FILE.findall(text)))
     return ()
 
 

@@ -37,6 +37,12 @@ def python_version(pid: int, exe: str, mapped: Iterable[str], program: str = "")
     return _from_extensions(mapped)
 
 
+def series(program: str) -> str | None:
+    """Return "3.12" for a program called "python3.12", None when its name does not tell."""
+    found = _PROGRAM.match(program)
+    return f"{found['series']}{found['threads']}" if found else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Binary:
     """A file by its identity; the path it is reached by differs from process to process."""
@@ -46,35 +52,34 @@ class _Binary:
 
 
 def _with_patch(path: str, found: re.Match[str]) -> str:
-    series = found["series"]
     try:
         status = os.stat(path)
-        patch = _patch(_Binary((status.st_dev, status.st_ino, status.st_mtime_ns), path), series)
+        patch = _patch(_Binary((status.st_dev, status.st_ino, status.st_mtime_ns), path), found["series"])
     except (OSError, ValueError):
         patch = ""
-    return f"{series}{patch}{found['threads']}"
+    return f"{found['series']}{patch}{found['threads']}"
 
 
 @functools.lru_cache(maxsize=64)
-def _patch(binary: _Binary, series: str) -> str:
+def _patch(binary: _Binary, minor: str) -> str:
     """Return ".3", ".0rc2" or "": the end of the version string that every CPython has in its constants."""
     descriptor = open_regular(binary.path)
     try:
         size = min(os.fstat(descriptor).st_size, _SEARCHED_BYTES)
         with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as content:
-            return _search(content, series.encode() + b".")
+            return _search(content, minor.encode() + b".")
     finally:
         os.close(descriptor)
 
 
-def _search(content: mmap.mmap, series: bytes) -> str:
+def _search(content: mmap.mmap, start: bytes) -> str:
     """Find the version as the end of a string: linkers merge it with a longer one that ends alike (an install path)."""
-    version = re.compile(rb"(?<![\d.])" + re.escape(series) + rb"(\d{1,3}(?:(?:a|b|rc)\d{1,2})?)\+?\0")
-    at = content.find(series)
+    version = re.compile(rb"(?<![\d.])" + re.escape(start) + rb"(\d{1,3}(?:(?:a|b|rc)\d{1,2})?)\+?\0")
+    at = content.find(start)
     while at >= 0:
         if found := version.match(content, at):
             return "." + found[1].decode()
-        at = content.find(series, at + 1)
+        at = content.find(start, at + 1)
     return ""
 
 
