@@ -1,0 +1,156 @@
+"""What the verdicts ask of the facts, and how they word it: shares, the GPUs' idle time, the functions to name."""
+
+from __future__ import annotations
+
+import os
+
+from gputop.analysis.facts import Facts
+from gputop.analysis.results import FunctionRow
+from gputop.model import Value, known
+
+#: Longest function name in a sentence, so that the sentence fits a line of the screen.
+_NAME_LIMIT = 28
+
+COMPUTE = ("python", "native", "gpu_api")
+
+_KINDS = {
+    "gpu_wait.sync": "synchronise",
+    "gpu_wait.event": "an event",
+    "gpu_wait.copy_to_host": "copies to the host",
+    "gpu_wait.copy_to_device": "copies to the GPU",
+    "gpu_wait.copy": "copies",
+    "gpu_wait.queue_full": "a full launch queue",
+    "gpu_wait.alloc": "its allocator",
+    "gpu_wait.await": "results",
+    "io.pipe": "a pipe",
+    "io.socket": "the network or a socket",
+    "io.disk": "the disk",
+    "io.tty": "the terminal",
+    "lock.queue": "a queue",
+    "lock.join": "a thread to end",
+    "lock.future": "a future",
+    "lock.condition": "a condition",
+    "lock.semaphore": "a semaphore",
+    "lock.autograd": "the autograd thread",
+    "lock.pool": "its thread pool",
+    "lock.file": "a file lock",
+    "lock.cuda": "the CUDA driver's lock",
+    "child.compile": "a compiler",
+}
+
+
+def percent(share: float) -> str:
+    """Write a share as whole percent."""
+    return f"{share * 100:.0f} %"
+
+
+def state(facts: Facts, *states: str) -> float:
+    """Return the headline thread's share in these states."""
+    return sum(facts.headline.states.get(name, 0.0) for name in states) if facts.headline else 0.0
+
+
+def detail(facts: Facts, *details: str) -> float:
+    """Return the headline thread's share in these kinds ("gpu_wait.sync")."""
+    return sum(facts.headline.detail.get(name, 0.0) for name in details) if facts.headline else 0.0
+
+
+def compute(facts: Facts) -> float:
+    """Return the headline thread's share at work, without pool threads that spin for the next piece of it."""
+    return state(facts, *COMPUTE) - detail(facts, "native.pool_spin")
+
+
+def uses_gpu(facts: Facts) -> bool:
+    """Tell whether the target has to do with a GPU at all: the driver lists it, or a thread was seen in CUDA."""
+    threads = any(thread.states.get("gpu_wait", 0) + thread.states.get("gpu_api", 0) > 0 for thread in facts.threads)
+    return threads or state(facts, "gpu_wait", "gpu_api") > 0 or any(gpu.used for gpu in facts.gpus)
+
+
+def gpu_busy(facts: Facts) -> float | None:
+    """Return the mean utilisation of the target's GPUs; None when it uses none or it is not known."""
+    return known(facts.gpu_utilization) if uses_gpu(facts) else None
+
+
+def name(facts: Facts) -> str:
+    """Return the headline thread's name."""
+    return _short(facts.headline.name) if facts.headline else "no thread"
+
+
+def hottest(facts: Facts, *states: str) -> FunctionRow | None:
+    """Return the function with the most time of its own in these states."""
+
+    def weight(row: FunctionRow) -> float:
+        return row.self_share * sum(row.states.get(name, 0.0) for name in states)
+
+    best = max(facts.functions, key=weight, default=None)
+    return best if best and weight(best) > 0 else None
+
+
+def where(row: FunctionRow | None, prefix: str = " in ") -> str:
+    """Name a function with its place ("in decode (data.py:31)"); empty without one."""
+    if row is None:
+        return ""
+    place = f" ({os.path.basename(row.file)}:{row.line})" if row.line else ""
+    return f"{prefix}{_short(row.name)}{place}"
+
+
+def spends(facts: Facts, *states: str) -> str:
+    """Say where the thread spends its time in these states: share and function."""
+    row = hottest(facts, *states)
+    share = min(row.self_share, state(facts, *states)) if row else state(facts, *states)
+    return f"{name(facts)} spends {percent(share)}{where(row)}"
+
+
+def waits_for(facts: Facts, of: str, otherwise: str) -> str:
+    """Say what the thread waits for most, of the kinds of one state."""
+    kinds = facts.headline.detail if facts.headline else {}
+    mine = {kind: share for kind, share in kinds.items() if kind.startswith(f"{of}.")}
+    return _KINDS.get(max(mine, key=mine.__getitem__, default=""), otherwise)
+
+
+def at_work_meanwhile(facts: Facts) -> str:
+    """Name the thread, and function, that computes while the headline thread waits: it may hold what is waited for."""
+    headline = facts.headline
+    others = [
+        thread for thread in facts.threads if headline and (thread.pid, thread.tid) != (headline.pid, headline.tid)
+    ]
+    busiest = max(others, key=lambda thread: sum(thread.states.get(state, 0.0) for state in COMPUTE), default=None)
+    share = sum(busiest.states.get(state, 0.0) for state in COMPUTE) if busiest else 0.0
+    if busiest is None or share < 0.3:
+        return ""
+    return f"{_short(busiest.name)} computes {percent(share)}{where(hottest(facts, *COMPUTE))}"
+
+
+def cores(facts: Facts) -> str:
+    """Say how many cores are in use; empty when it is not known."""
+    used = known(facts.cores_used)
+    return f"{used:.1f} of {facts.cores} cores in use" if used is not None and facts.cores else ""
+
+
+def common_evidence(facts: Facts) -> tuple[str, ...]:
+    """Return what every verdict shows: the thread's split, the GPUs, the cores, the hottest function."""
+    headline = facts.headline
+    if headline is None:
+        return ()
+    split = sorted(headline.states.items(), key=lambda item: -item[1])
+    lines = [f"{name(facts)}: " + ", ".join(f"{key} {percent(share)}" for key, share in split[:4] if share >= 0.01)]
+    if uses_gpu(facts):
+        lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
+    if facts.functions:
+        row = facts.functions[0]
+        lines.append(f"hottest function: {percent(row.self_share)}{where(row)}")
+    return (*lines, *filter(None, [cores(facts), _failed(facts)]))
+
+
+def _gpu_line(index: int, utilization: Value, mine: Value) -> str:
+    busy, part = known(utilization), known(mine)
+    words = f"GPU {index}: " + (f"busy {percent(busy)}" if busy is not None else "utilisation not known")
+    return words + (f", this program {percent(part)}" if part is not None else "")
+
+
+def _failed(facts: Facts) -> str:
+    share = facts.stack_failed / facts.stack_samples if facts.stack_samples else 0.0
+    return f"{percent(share)} of the stack reads failed and were bridged" if share >= 0.05 else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _NAME_LIMIT else f"{text[: _NAME_LIMIT - 1]}…"
