@@ -18,8 +18,7 @@ from pathlib import Path
 
 from gputop import procfs
 from gputop.errors import FAILED, CommandNotStartedError, GputopError
-from gputop.target import output as output_file
-from gputop.target import shim
+from gputop.target import logfile, shim
 from gputop.target.command import find_program, not_executable, not_found
 
 #: Set for the program unless the user set it, to whatever value. Python collects what it prints into blocks of 8 kB
@@ -131,7 +130,7 @@ def launch(
     """
     whole = DEFAULTS | _user_environ() | dict(environ or {})
     program = find_program(command[0], whole)
-    path, descriptor = output_file.create(output)
+    path, descriptor = logfile.create(output)
     try:
         pid = _spawn(program, command, whole, descriptor)
     finally:

@@ -1,61 +1,101 @@
-"""The file that a launched program's output goes to: made here, and followed here for the screen."""
+"""Follow a program's output file as it grows, as lines fit for a screen."""
 
 from __future__ import annotations
 
+import codecs
 import os
-import stat
-import time
-from contextlib import suppress
+import re
+from collections import deque
+from itertools import islice
 from pathlib import Path
 
-from gputop import config
-from gputop.errors import GputopError
+from gputop.text import printable
 
-#: Output files of earlier runs that are kept in the state directory.
-_KEPT = 20
-_PREFIX = "output-"
+#: Lines kept; characters kept of each; bytes read at once, and how far behind it may fall before it skips.
+LINES, _LINE_LIMIT, _READ_BYTES = 2000, 1000, 1 << 20
+
+#: Escape sequences of terminals (ECMA-48): CSI … final byte, OSC … BEL or ST, and short ones. Colours and
+#: cursor movements mean nothing in a list of lines.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
+_UNFINISHED_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?)?$")
 
 
-def create(path: Path | None) -> tuple[Path, int]:
-    """Make the output file, empty, readable by the user only; returns its path and a descriptor that appends.
+class Tail:
+    """The last lines of a file that grows.
+
+    A carriage return starts the line again, as progress bars want it. A file that was cut or replaced is read from
+    its start. No descriptor is kept open between two reads.
 
     Args:
-        path: where the user wants it; None picks a name in the state directory.
-
-    Raises:
-        GputopError: it cannot be written, or is a pipe, which could block the program.
+        path: the file; it need not exist yet.
+        limit: lines kept.
     """
-    try:
-        chosen = path if path is not None else _new_path()
-        return chosen, _open(chosen)
-    except OSError as error:
-        where = path if path is not None else "the state directory"
-        raise GputopError(
-            f"cannot write the program's output to {where}: {error.strerror}", "use --output FILE"
-        ) from error
+
+    def __init__(self, path: Path, limit: int = LINES) -> None:
+        self.path = path
+        self._lines: deque[str] = deque(maxlen=limit)
+        self._file = (0, 0)
+        self._offset = 0
+        self._restart()
+
+    def read(self) -> bool:
+        """Read what is new, at most 1 MB of it; returns whether the lines have changed."""
+        try:
+            data = self._new_bytes()
+        except OSError:
+            return False
+        if data:
+            self._take(self._decoder.decode(data))
+        return bool(data)
+
+    def last(self, count: int) -> tuple[str, ...]:
+        """Return the last `count` lines, the unfinished one included; each printable."""
+        unfinished = (_shown(self._rest),) if self._rest else ()
+        wanted = max(count - len(unfinished), 0)
+        complete = islice(self._lines, max(len(self._lines) - wanted, 0), None)
+        return (*complete, *unfinished)[-count:] if count > 0 else ()
+
+    def _restart(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def _new_bytes(self) -> bytes:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            file = (status.st_dev, status.st_ino)
+            if file != self._file or status.st_size < self._offset:
+                self._file, self._offset = file, 0
+                self._restart()
+            self._skip_backlog(status.st_size)
+            data = os.pread(descriptor, _READ_BYTES, self._offset)
+        finally:
+            os.close(descriptor)
+        self._offset += len(data)
+        return data
+
+    def _skip_backlog(self, size: int) -> None:
+        """Leave out what nobody will scroll to: a program may print faster than anybody reads."""
+        if size - self._offset > 2 * _READ_BYTES:
+            skipped = size - self._offset - _READ_BYTES
+            self._offset += skipped
+            self._restart()
+            self._lines.append(f"… {skipped / 2**20:.1f} MB not shown …")
+
+    def _take(self, text: str) -> None:
+        *complete, self._rest = (self._rest + text).split("\n")
+        self._lines.extend(map(_shown, complete[-LINES:]))
+        self._rest = _shortened(self._rest)
 
 
-def _new_path() -> Path:
-    directory = config.state_dir()
-    _forget_old(directory)
-    return directory / time.strftime(f"{_PREFIX}%Y%m%d-%H%M%S-{os.getpid()}.log")
+def _shortened(line: str) -> str:
+    """Forget what an unfinished line will not show: text before a carriage return, and what is beyond the limit."""
+    start = line.rfind("\r", 0, -1)
+    line = line[start + 1 :]
+    return line[: 4 * _LINE_LIMIT] if len(line) > 8 * _LINE_LIMIT else line
 
 
-def _forget_old(directory: Path) -> None:
-    """Delete the oldest output files that no run has written to for a day."""
-    day_ago = time.time() - 86400
-    for path in sorted(directory.glob(f"{_PREFIX}*.log"))[:-_KEPT]:
-        with suppress(OSError):
-            if path.stat().st_mtime < day_ago:
-                path.unlink()
-
-
-def _open(path: Path) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        os.close(descriptor)
-        raise OSError(0, "it is a pipe")
-    os.set_blocking(descriptor, True)
-    return descriptor
+def _shown(line: str) -> str:
+    """Return a line as a terminal would leave it, without colours."""
+    line = _UNFINISHED_ESCAPE.sub("", _ESCAPES.sub("", line.rstrip("\r")))
+    return printable(line[line.rfind("\r") + 1 :].expandtabs(8), _LINE_LIMIT)

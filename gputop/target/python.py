@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import mmap
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import IO
 
 from gputop.target.files import base, inside, open_regular
 
@@ -17,7 +17,7 @@ _PROGRAM = re.compile(rf"python{_SERIES}(?:-dbg)?$")
 #: Extension modules carry the ABI in their name ("_json.cpython-312-x86_64-linux-gnu.so", "…cpython-313t-…").
 _EXTENSION = re.compile(r"\.cpython-(?P<major>\d)(?P<minor>\d+)(?P<threads>t?)[dmu]*-")
 #: Longest binary searched for the patch level; the biggest libpython known is about 40 MB.
-_SEARCHED_BYTES = 256 << 20
+_SEARCHED_BYTES, _PART_BYTES, _LONGEST_VERSION = 256 << 20, 1 << 20, 32
 
 
 def python_version(pid: int, exe: str, mapped: Iterable[str], program: str = "") -> str | None:
@@ -63,24 +63,31 @@ def _with_patch(path: str, found: re.Match[str]) -> str:
 @functools.lru_cache(maxsize=64)
 def _patch(binary: _Binary, minor: str) -> str:
     """Return ".3", ".0rc2" or "": the end of the version string that every CPython has in its constants."""
-    descriptor = open_regular(binary.path)
-    try:
-        size = min(os.fstat(descriptor).st_size, _SEARCHED_BYTES)
-        with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as content:
-            return _search(content, minor.encode() + b".")
-    finally:
-        os.close(descriptor)
+    version = re.compile(rb"(?<![\d.])" + re.escape(minor.encode()) + rb"(\.\d{1,3}(?:(?:a|b|rc)\d{1,2})?)\+?\0")
+    with os.fdopen(open_regular(binary.path), "rb") as file:
+        return next((found[1].decode() for part in _parts(file) if (found := _search(version, part, minor))), "")
 
 
-def _search(content: mmap.mmap, start: bytes) -> str:
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file in overlapping parts. Mapping it would be simpler, and fatal if its owner cut it meanwhile."""
+    before = b""
+    for _ in range(0, _SEARCHED_BYTES, _PART_BYTES):
+        part = file.read(_PART_BYTES)
+        if not part:
+            return
+        yield before + part
+        before = part[-_LONGEST_VERSION:]
+
+
+def _search(version: re.Pattern[bytes], content: bytes, minor: str) -> re.Match[bytes] | None:
     """Find the version as the end of a string: linkers merge it with a longer one that ends alike (an install path)."""
-    version = re.compile(rb"(?<![\d.])" + re.escape(start) + rb"(\d{1,3}(?:(?:a|b|rc)\d{1,2})?)\+?\0")
+    start = minor.encode() + b"."
     at = content.find(start)
     while at >= 0:
         if found := version.match(content, at):
-            return "." + found[1].decode()
+            return found
         at = content.find(start, at + 1)
-    return ""
+    return None
 
 
 def _from_extensions(mapped: Iterable[str]) -> str | None:
