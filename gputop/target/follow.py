@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -11,6 +11,7 @@ from gputop import procfs
 from gputop.errors import NoProcessError
 from gputop.model import Note, ProcessBatch, ProcessInfo
 from gputop.target.describe import aliases, command_line, describe, executable
+from gputop.target.launch import Launched
 from gputop.target.naming import short_name
 from gputop.text import printable
 
@@ -43,15 +44,13 @@ class Follower:
     Args:
         root: the target.
         tree: follow its descendants too.
-        exit_code: asks for the root's exit code when gputop started it.
+        launched: the root as gputop started it, which knows its exit code.
     """
 
-    def __init__(
-        self, root: ProcessInfo, tree: bool = True, exit_code: Callable[[], int | None] = lambda: None
-    ) -> None:
+    def __init__(self, root: ProcessInfo, tree: bool = True, launched: Launched | None = None) -> None:
         self._root = root
         self._tree = tree
-        self._exit_code = exit_code
+        self._launched = launched
         self._members = {root.pid: _Member(root, (), 0.0)}
         self._founders = {root.pid}
         self._seen: set[int] = set()
@@ -94,13 +93,16 @@ class Follower:
             status = _status(pid)
             if status is None or procfs.started_unix(status) != member.info.started_unix:
                 del self._members[pid]
-                ended.append((pid, self._exit_code() if pid == self._root.pid else None))
+                ended.append((pid, self._exit_code(pid)))
                 continue
             groups |= {status.pgrp, status.session}
             if member.image != (image := _image(status)):
                 member.image, member.due, member.again_s = image, now, _FIRST_AGAIN_S
         self._founders &= groups
         return tuple(ended)
+
+    def _exit_code(self, pid: int) -> int | None:
+        return self._launched.poll() if self._launched and pid == self._root.pid else None
 
     def _look_for_new(self, now: float) -> None:
         room = LIMIT - len(self._members)

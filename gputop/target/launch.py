@@ -60,11 +60,15 @@ class Launched:
                 self._code = _exit_code(self.pid)
             return self._code
 
-    def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until it has ended, at most `timeout` seconds; returns the exit code, None when it still runs."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        _wait_until(lambda: self.poll() is not None, deadline)
-        return self.poll()
+    def wait(self) -> int:
+        """Wait until it has ended and return its exit code."""
+        while (code := self.poll()) is None:
+            time.sleep(_STEP_S)
+        return code
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait at most so long; tell whether it has ended."""
+        return _comes_true(lambda: self.poll() is not None, time.monotonic() + seconds)
 
     def forward(self, signum: int) -> None:
         """Pass on a signal that gputop got: to the whole job what a terminal would send it, else to the program."""
@@ -80,12 +84,11 @@ class Launched:
         deadline = time.monotonic() + grace
         self.forward(signal.SIGTERM)
         self.forward(signal.SIGCONT)
-        code = self.wait(grace)
-        if code is None:
+        if not self.ends_within(grace):
             self.forward(signal.SIGKILL)
-            code = self.wait()
+        code = self.wait()
         self._sweep(deadline)
-        return FAILED if code is None else code
+        return code
 
     def close(self) -> None:
         """Forget the program: an ended one leaves the process table, a running one keeps running."""
@@ -106,7 +109,8 @@ class Launched:
             for pid in self._session():
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signum)
-            _wait_until(lambda: not self._session(), max(deadline, time.monotonic() + 0.5))
+            if _comes_true(lambda: not self._session(), max(deadline, time.monotonic() + 0.5)):
+                return
 
     def _session(self) -> list[int]:
         return [] if self._closed else [pid for pid in procfs.pids() if _in_session(pid, self.pid)]
@@ -202,9 +206,10 @@ def _exit_code(pid: int) -> int | None:
     return ended.si_status if ended.si_code == os.CLD_EXITED else 128 + ended.si_status
 
 
-def _wait_until(condition: Callable[[], bool], deadline: float | None) -> None:
-    while not condition() and (deadline is None or time.monotonic() < deadline):
+def _comes_true(condition: Callable[[], bool], deadline: float) -> bool:
+    while not (true := condition()) and time.monotonic() < deadline:
         time.sleep(_STEP_S)
+    return true
 
 
 def _in_session(pid: int, session: int) -> bool:

@@ -48,12 +48,12 @@ class Tail:
             self._take(self._decoder.decode(data))
         return bool(data)
 
-    def last(self, count: int) -> tuple[str, ...]:
-        """Return the last `count` lines, the unfinished one included; each printable."""
-        unfinished = (_shown(self._rest),) if self._rest else ()
-        wanted = max(count - len(unfinished), 0)
-        complete = islice(self._lines, max(len(self._lines) - wanted, 0), None)
-        return (*complete, *unfinished)[-count:] if count > 0 else ()
+    def lines(self, count: int) -> list[str]:
+        """Read what is new and return the last `count` lines, the unfinished one included; each printable."""
+        self.read()
+        unfinished = [_shown(self._rest)] if self._rest else []
+        complete = islice(self._lines, max(len(self._lines) - count, 0), None)
+        return [*complete, *unfinished][-count:]
 
     def _restart(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
