@@ -17,6 +17,7 @@ from gputop.analysis.findings import (
     compute,
     cores,
     detail,
+    fit,
     gpu_busy,
     hottest,
     name,
@@ -106,9 +107,7 @@ def _waiting(of: str, otherwise: str) -> Callable[[Facts], str]:
 
     def sentence(facts: Facts) -> str:
         what = waits_for(facts, of, otherwise)
-        return (
-            f"{_gpu_prefix(facts)}{name(facts)} waits {percent(state(facts, of))} for {what}{where(hottest(facts, of))}"
-        )
+        return fit(f"{name(facts)} waits {percent(state(facts, of))} for {what}", *where(hottest(facts, of)))
 
     return sentence
 
@@ -116,8 +115,8 @@ def _waiting(of: str, otherwise: str) -> Callable[[Facts], str]:
 def _lock_bound(facts: Facts) -> str:
     meanwhile = at_work_meanwhile(facts)
     what = waits_for(facts, "lock", "a lock")
-    tail = f"; {meanwhile}" if meanwhile else where(hottest(facts, "lock"))
-    return f"{name(facts)} waits {percent(state(facts, 'lock'))} for {what}{tail}"
+    tail = (f"; {meanwhile}",) if meanwhile else where(hottest(facts, "lock"))
+    return fit(f"{name(facts)} waits {percent(state(facts, 'lock'))} for {what}", *tail)
 
 
 def _gil_bound(facts: Facts) -> str:
@@ -136,7 +135,9 @@ def _launch_bound(facts: Facts) -> str:
 def _cpu_where(facts: Facts) -> str:
     main = "Python" if state(facts, "python") >= state(facts, "native") else "native code"
     used = f"; {cores(facts)}" if cores(facts) else ""
-    return f"{name(facts)} computes {percent(compute(facts))}, mostly {main}{where(hottest(facts, *COMPUTE))}{used}"
+    return fit(
+        f"{name(facts)} computes {percent(compute(facts))}, mostly {main}", *where(hottest(facts, *COMPUTE)), used
+    )
 
 
 def _single(facts: Facts) -> bool:
@@ -153,7 +154,7 @@ def _cpu_bound(facts: Facts, python: bool, single: bool) -> float:
 
 def _idle(facts: Facts) -> str:
     kind = "sleeps" if detail(facts, "idle.sleep") > detail(facts, "idle.event_loop") else "has nothing to do"
-    return f"{name(facts)} {kind} {percent(state(facts, 'idle'))} of the time{where(hottest(facts, 'idle'))}"
+    return fit(f"{name(facts)} {kind} {percent(state(facts, 'idle'))} of the time", *where(hottest(facts, "idle")))
 
 
 def _mixed(facts: Facts) -> str:
@@ -228,7 +229,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "gpu-starved",
         "GPU starved",
         lambda facts: _from(GPU_LOW, compute(facts), _idle_gpu(facts, GPU_LOW)),
-        lambda facts: _gpu_prefix(facts) + spends(facts, *COMPUTE),
+        lambda facts: fit(_gpu_prefix(facts), spends(facts, *COMPUTE)),
         ("move this work to worker processes or to the GPU, or do it ahead of time",),
         sure=LIKELY,
     ),

@@ -7,8 +7,10 @@ import os
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import FunctionRow
 from gputop.model import Value, known
+from gputop.text import printable
 
-#: Longest function name in a sentence, so that the sentence fits a line of the screen.
+#: Longest sentence, a line of the screen beside the title; and longest name in it.
+SENTENCE_LIMIT = 100
 _NAME_LIMIT = 28
 
 COMPUTE = ("python", "native", "gpu_api")
@@ -85,19 +87,18 @@ def hottest(facts: Facts, *states: str) -> FunctionRow | None:
     return best if best and weight(best) > 0 else None
 
 
-def where(row: FunctionRow | None, prefix: str = " in ") -> str:
-    """Name a function with its place ("in decode (data.py:31)"); empty without one."""
+def where(row: FunctionRow | None) -> tuple[str, str]:
+    """Name a function and its place, in two parts (" in decode", " (data.py:31)"); both empty without one."""
     if row is None:
-        return ""
-    place = f" ({os.path.basename(row.file)}:{row.line})" if row.line else ""
-    return f"{prefix}{_short(row.name)}{place}"
+        return "", ""
+    return f" in {_short(row.name)}", f" ({_short(os.path.basename(row.file))}:{row.line})" if row.line else ""
 
 
 def spends(facts: Facts, *states: str) -> str:
     """Say where the thread spends its time in these states: share and function."""
     row = hottest(facts, *states)
     share = min(row.self_share, state(facts, *states)) if row else state(facts, *states)
-    return f"{name(facts)} spends {percent(share)}{where(row)}"
+    return fit(f"{name(facts)} spends {percent(share)}", *where(row))
 
 
 def waits_for(facts: Facts, of: str, otherwise: str) -> str:
@@ -117,13 +118,13 @@ def at_work_meanwhile(facts: Facts) -> str:
     share = sum(busiest.states.get(state, 0.0) for state in COMPUTE) if busiest else 0.0
     if busiest is None or share < 0.3:
         return ""
-    return f"{_short(busiest.name)} computes {percent(share)}{where(hottest(facts, *COMPUTE))}"
+    return "".join((f"{_short(busiest.name)} computes {percent(share)}", *where(hottest(facts, *COMPUTE))))
 
 
 def cores(facts: Facts) -> str:
-    """Say how many cores are in use; empty when it is not known."""
+    """Say how many cores are in use ("1.1 of 16 cores"); empty when it is not known."""
     used = known(facts.cores_used)
-    return f"{used:.1f} of {facts.cores} cores in use" if used is not None and facts.cores else ""
+    return f"{used:.1f} of {facts.cores} cores" if used is not None and facts.cores else ""
 
 
 def common_evidence(facts: Facts) -> tuple[str, ...]:
@@ -137,8 +138,9 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
     if facts.functions:
         row = facts.functions[0]
-        lines.append(f"hottest function: {percent(row.self_share)}{where(row)}")
-    return (*lines, *filter(None, [cores(facts), _failed(facts)]))
+        lines.append("".join((f"hottest function: {percent(row.self_share)}", *where(row))))
+    used = cores(facts)
+    return (*lines, *([f"{used} in use"] if used else []), *filter(None, [_failed(facts)]))
 
 
 def _gpu_line(index: int, utilization: Value, mine: Value) -> str:
@@ -152,5 +154,14 @@ def _failed(facts: Facts) -> str:
     return f"{percent(share)} of the stack reads failed and were bridged" if share >= 0.05 else ""
 
 
+def fit(*parts: str) -> str:
+    """Join what fits into a sentence, the most telling part first; parts bring their own punctuation."""
+    sentence = ""
+    for part in parts:
+        if len(sentence) + len(part) <= SENTENCE_LIMIT:
+            sentence += part
+    return sentence or printable(parts[0], SENTENCE_LIMIT)
+
+
 def _short(text: str) -> str:
-    return text if len(text) <= _NAME_LIMIT else f"{text[: _NAME_LIMIT - 1]}…"
+    return printable(text, _NAME_LIMIT)

@@ -1,0 +1,252 @@
+"""Each verdict holds where it should, not quite next to it, and says the numbers that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from gputop.analysis import diagnose
+from gputop.analysis.diagnose import DIAGNOSES, verdict
+from gputop.analysis.facts import Facts, GpuFacts
+from gputop.analysis.results import FunctionRow, Headline, ThreadRow
+from gputop.analysis.states import groups
+from gputop.model import NA, Value, Window
+
+NO = NA("not measured")
+
+
+def gpu(busy: Value, present: bool = True) -> GpuFacts:
+    return GpuFacts(0, "H200", busy, NO, 8e9, 80e9, NO, present)
+
+
+def row(name: str, self_share: float, **states: float) -> FunctionRow:
+    return FunctionRow(name, f"/app/{name}.py", 31, self_share, self_share, states)
+
+
+def thread(name: str, tid: int, detail: dict[str, float]) -> ThreadRow:
+    return ThreadRow(1, tid, name, "python", tid == 1, 250, 5.0, 0.5, _states(detail), detail)
+
+
+def _states(detail: dict[str, float]) -> dict[str, float]:
+    states: dict[str, float] = {}
+    for key, share in detail.items():
+        state = key.partition(".")[0]
+        states[state] = states.get(state, 0.0) + share
+    return states
+
+
+def facts(
+    detail: dict[str, float],
+    busy: Value | None = None,
+    functions: tuple[FunctionRow, ...] = (),
+    others: tuple[ThreadRow, ...] = (),
+    cores_used: float = 1.1,
+    present: bool = True,
+) -> Facts:
+    """Build facts from the headline thread's detail, which sums to 1 with the rest idle."""
+    detail = {**detail, "idle.sleep": round(1 - sum(detail.values()), 6)}
+    states = _states(detail)
+    group = groups(states)
+    headline = Headline(
+        1, 1, "MainThread", group["compute"], group["gpu_wait"], group["other_wait"], group["idle"], states, detail
+    )
+    gpus = () if busy is None else (gpu(busy, present),)
+    threads = (thread("MainThread", 1, detail), *others)
+    return Facts(Window(0.0, 5.0), headline, threads, functions, gpus, cores_used, 16, 500, 4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Facts of one verdict, the same a little short of it, and words that its sentence must hold."""
+
+    id: str
+    title: str
+    holds: Facts
+    near_miss: Facts
+    words: tuple[str, ...]
+
+
+DECODE = (row("decode", 0.61, native=0.9, python=0.1), row("step", 0.1, gpu_wait=1.0))
+
+CASES = (
+    Case("stopped", "Stopped", facts({"unknown.stopped": 0.7}), facts({"unknown.stopped": 0.4}), ("70 %",)),
+    Case(
+        "data-bound",
+        "Waiting for data",
+        facts({"data.loader": 0.45, "python": 0.2}, busy=0.3),
+        facts({"data.loader": 0.25, "python": 0.2}, busy=0.3),
+        ("45 %", "GPU idle 70 %"),
+    ),
+    Case(
+        "comm-bound",
+        "Waiting for peers",
+        facts({"comm.nccl": 0.35, "native": 0.3}, busy=0.9),
+        facts({"comm.nccl": 0.2, "native": 0.3}, busy=0.9),
+        ("35 %",),
+    ),
+    Case(
+        "copy-bound",
+        "Copying",
+        facts({"gpu_wait.copy_to_host": 0.5, "gpu_wait.copy_to_device": 0.2, "gpu_wait.sync": 0.2}, busy=0.6),
+        facts({"gpu_wait.copy_to_host": 0.2, "gpu_wait.sync": 0.6}, busy=0.6),
+        ("70 %", "50 % to the host", "20 % to the GPU"),
+    ),
+    Case(
+        "alloc-bound",
+        "GPU allocation",
+        facts({"gpu_api.alloc": 0.4, "gpu_wait.alloc": 0.2, "python": 0.2}, busy=0.8),
+        facts({"gpu_api.alloc": 0.1, "python": 0.2}, busy=0.8),
+        ("60 %",),
+    ),
+    Case(
+        "gpu-bound",
+        "GPU bound",
+        facts({"gpu_wait.sync": 0.74, "native": 0.2}, busy=0.97),
+        facts({"gpu_wait.sync": 0.25, "native": 0.2}, busy=0.97),
+        ("74 %", "GPU busy 97 %"),
+    ),
+    Case(
+        "sync-bound",
+        "GPU latency",
+        facts({"gpu_wait.sync": 0.5, "native": 0.3}, busy=0.2),
+        facts({"gpu_wait.sync": 0.5, "native": 0.3}, busy=0.6),
+        ("50 %", "GPU idle 80 %"),
+    ),
+    Case(
+        "launch-bound",
+        "Launch bound",
+        facts({"gpu_api.launch": 0.2, "gpu_api.query": 0.13, "native": 0.41, "python": 0.25}, busy=0.1),
+        facts({"gpu_api.launch": 0.1, "native": 0.55, "python": 0.3}, busy=0.1),
+        ("GPU idle 90 %", "33 % in GPU calls"),
+    ),
+    Case(
+        "gpu-starved",
+        "GPU starved",
+        facts({"native": 0.6, "python": 0.2, "gpu_wait.sync": 0.1}, busy=0.28, functions=DECODE),
+        facts({"native": 0.6, "python": 0.2, "gpu_wait.sync": 0.1}, busy=0.6, functions=DECODE),
+        ("GPU idle 72 %", "61 % in decode (decode.py:31)"),
+    ),
+    Case(
+        "gil-bound",
+        "Waiting for the GIL",
+        facts({"gil": 0.7, "python": 0.25}, others=(thread("w", 2, {"gil": 0.7, "python": 0.25}),)),
+        facts({"gil": 0.2, "python": 0.45}),
+        ("70 %", "2 threads"),
+    ),
+    Case(
+        "starved",
+        "Too few CPUs",
+        facts({"starved": 0.35, "python": 0.5}),
+        facts({"starved": 0.1, "python": 0.8}),
+        ("35 %",),
+    ),
+    Case(
+        "lock-bound",
+        "Waiting for a lock",
+        facts({"lock.python": 0.8}, functions=DECODE, others=(thread("worker-1", 2, {"native": 0.9}),)),
+        facts({"lock.python": 0.3}, functions=DECODE, others=(thread("worker-1", 2, {"native": 0.9}),)),
+        ("80 %", "worker-1 computes 90 % in decode (decode.py:31)"),
+    ),
+    Case(
+        "io-bound",
+        "Waiting for I/O",
+        facts({"io.disk": 0.6, "python": 0.2}, functions=(row("load", 0.6, io=1.0),)),
+        facts({"io.disk": 0.3, "python": 0.2}),
+        ("60 %", "the disk", "load (load.py:31)"),
+    ),
+    Case("child-bound", "Waiting for a child", facts({"child": 0.9}), facts({"child": 0.3}), ("90 %", "child process")),
+    Case(
+        "cpu-bound",
+        "CPU bound: one thread",
+        facts({"native": 0.95}, functions=DECODE),
+        facts({"native": 0.95}, functions=DECODE, cores_used=12.0),
+        ("95 %", "decode (decode.py:31)", "1.1 of 16 cores"),
+    ),
+    Case(
+        "cpu-bound",
+        "CPU bound: Python",
+        facts({"python": 0.9}, functions=DECODE),
+        facts({"python": 0.5}, functions=DECODE),
+        ("90 %", "Python", "decode (decode.py:31)"),
+    ),
+    Case(
+        "cpu-bound",
+        "CPU bound: native code",
+        facts({"native": 0.9}, cores_used=12.0),
+        facts({"native": 0.5}, cores_used=12.0),
+        ("90 %", "native code", "12.0 of 16 cores"),
+    ),
+    Case("idle", "Idle", facts({"python": 0.1}), facts({"python": 0.35}), ("90 %", "sleeps")),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_holds_and_says_its_numbers(case: Case) -> None:
+    found = verdict(case.holds)
+    assert (found.id, found.title) == (case.id, case.title)
+    for words in case.words:
+        assert words in found.sentence
+    assert found.advice
+    assert len(found.sentence) <= 100
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_near_miss(case: Case) -> None:
+    assert verdict(case.near_miss).title != case.title
+
+
+def test_every_diagnosis_has_a_case() -> None:
+    assert {case.title for case in CASES} == {diagnosis.title for diagnosis in DIAGNOSES}
+
+
+def test_guesses_are_marked() -> None:
+    sure = {case.title: verdict(case.holds).likely for case in CASES}
+    assert {title for title, likely in sure.items() if likely} == {"GPU latency", "Launch bound", "GPU starved"}
+
+
+def _in_cuda(case: Case) -> bool:
+    headline = case.holds.headline
+    return headline is not None and any(state.startswith("gpu") for state in headline.states)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not _in_cuda(case)], ids=lambda case: case.title)
+def test_nothing_about_gpus_without_one(case: Case) -> None:
+    found = verdict(replace(case.holds, gpus=()))
+    assert "GPU" not in " ".join((found.title, found.sentence, *found.evidence))
+
+
+def test_a_gpu_of_somebody_else_is_not_ours_to_starve() -> None:
+    found = verdict(facts({"python": 0.9}, busy=0.0, present=False))
+    assert found.id == "cpu-bound"
+    assert "GPU" not in found.sentence
+
+
+def test_no_data_and_too_little_of_it() -> None:
+    assert verdict(Facts(Window(0.0, 1.0))).id == "no-data"
+    full = facts({"python": 0.9})
+    few = tuple(replace(thread, samples=diagnose.FEW - 1) for thread in full.threads)
+    assert verdict(replace(full, threads=few)).id == "no-data"
+
+
+def test_mixed_names_the_largest_parts() -> None:
+    found = verdict(facts({"python": 0.3, "lock.python": 0.25, "io.disk": 0.2}))
+    assert found.id == "mixed"
+    assert found.sentence == "MainThread: python 30 %, lock 25 %, idle 25 %"
+
+
+def test_pool_threads_that_spin_do_not_compute() -> None:
+    assert verdict(facts({"native.pool_spin": 0.9})).id == "mixed"
+
+
+def test_evidence_has_the_split_and_bridged_reads() -> None:
+    found = verdict(replace(facts({"python": 0.9}, functions=DECODE), stack_failed=100))
+    assert found.evidence[0] == "MainThread: python 90 %, idle 10 %"
+    assert "20 % of the stack reads failed and were bridged" in found.evidence
+
+
+def test_long_names_do_not_break_the_line() -> None:
+    long = row("very_long_function_name_" * 20, 0.9, python=1.0)
+    found = verdict(facts({"python": 0.9}, functions=(long,)))
+    assert len(found.sentence) <= 100
+    assert "very_long_function_name_ver…" in found.sentence
