@@ -1,0 +1,98 @@
+"""Reading another process's memory without stopping it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+_readv = _libc.process_vm_readv
+_readv.argtypes = (
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_ulong,
+    ctypes.c_void_p,
+    ctypes.c_ulong,
+    ctypes.c_ulong,
+)
+_readv.restype = ctypes.c_ssize_t
+
+_PAGE = 4096
+#: A look copies this much of the stack at first; deeper ones copy more, up to the limit.
+FIRST_COPY = 48 << 10
+MAX_COPY = 1 << 20
+
+
+def read_memory(pid: int, address: int, size: int) -> bytes:
+    """Return up to `size` bytes of a process's memory; fewer where it ends, none where nothing can be read."""
+    if not 0 <= address < 2**64 - size:
+        return b""
+    buffer = ctypes.create_string_buffer(size)
+    here, there = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
+    count = _readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+    return buffer.raw[: max(count, 0)]
+
+
+class StackCopy:
+    """A reusable copy of the live part of a stack; `fill` allocates nothing, so that it may run during a stop.
+
+    Attributes:
+        base: address of the first word.
+        size: bytes copied.
+        short: a word beyond the copy was asked for and not available.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(MAX_COPY)
+        self._words = memoryview(self._buffer).cast("B").cast("Q")
+        self._here = _Vector(ctypes.addressof(self._buffer), 0)
+        self._there = _Vector(0, 0)
+        self._here_at, self._there_at = ctypes.byref(self._here), ctypes.byref(self._there)
+        self._pid = 0
+        self._grows = False
+        self.base = self.size = 0
+        self.short = False
+
+    def fill(self, pid: int, stack_pointer: int, size: int, grows: bool = False) -> bool:
+        """Copy `size` bytes from the stack pointer up.
+
+        Args:
+            pid: the process (any of its threads).
+            stack_pointer: where to begin.
+            size: bytes to copy; fewer are copied where the stack ends.
+            grows: may more be read later? Only while the thread is blocked, when its stack does not change.
+
+        Returns:
+            Whether anything was copied; when not, `ctypes.get_errno()` says why.
+        """
+        self.base = stack_pointer & ~7
+        self._pid, self._grows, self.short = pid, grows, False
+        self._here.length = self._there.length = size
+        self._there.base = self.base
+        self.size = max(_readv(pid, self._here_at, 1, self._there_at, 1, 0), 0) & ~7
+        return self.size > 0
+
+    def word(self, address: int) -> int | None:
+        """Return the word at an address, None where it is not in the copy."""
+        offset = address - self.base
+        if 0 <= offset < self.size and not offset & 7:
+            return self._words[offset >> 3]
+        return self._beyond(address)
+
+    def _beyond(self, address: int) -> int | None:
+        if not self._grows:
+            self.short = self.short or address >= self.base + self.size
+            return None
+        data = read_memory(self._pid, address, 8)
+        return int.from_bytes(data, "little") if len(data) == 8 else None
+
+
+def error_text() -> str:
+    """Return why the last read or trace request failed."""
+    return os.strerror(ctypes.get_errno())

@@ -1,0 +1,75 @@
+"""How often each thread is looked at: by its activity, the target's budget and our own."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from gputop.collectors.native.task import Counters, Task
+
+#: Looks each second at a thread that is parked.
+PARKED_HZ = 5.0
+#: Intervals vary by this share, so that no loop of the target keeps step with the looks.
+_JITTER = 0.3
+#: A thread that was on a CPU for this share of the time since its last look, or is running, is busy …
+_BUSY_SHARE = 0.02
+#: … for this long.
+_BUSY_S = 1.0
+#: Looks of all threads together may take this share of one core; the main threads' are not slowed.
+_OWN_SHARE = 0.03
+_SLOWEST, _RECOVERY = 0.01, 1.25
+#: A thread's debt may reach what its budget pays back in this time.
+_CREDIT_S = 1.0
+
+
+class Pace:
+    """Intervals between looks.
+
+    Attributes:
+        rate_hz: looks each second at main and busy threads, as asked for.
+        budget: share of its time that a thread may be held up.
+    """
+
+    def __init__(self, rate_hz: float, budget: float) -> None:
+        self.rate_hz, self.budget = rate_hz, budget
+        self._slowed = 1.0
+        self._cpu, self._time = time.process_time(), time.monotonic()
+        self._random = random.Random()
+
+    def adapt(self) -> None:
+        """Slow down, or recover, by the CPU time used since the last call."""
+        cpu, now = time.process_time(), time.monotonic()
+        used = (cpu - self._cpu) / max(now - self._time, 1e-3)
+        self._cpu, self._time = cpu, now
+        wanted = self._slowed * min(_OWN_SHARE / max(used, 1e-4), _RECOVERY)
+        self._slowed = min(max(wanted, _SLOWEST, self._slowed / 2), 1.0)
+
+    def delay(self, task: Task, before: Counters | None, elapsed: float, main: bool) -> float:
+        """Return the seconds to the next look at a thread that has just been looked at.
+
+        Args:
+            task: the thread.
+            before: its counters at the look before.
+            elapsed: seconds since the look before.
+            main: it is a process's main thread.
+        """
+        if _active(task, before, elapsed):
+            task.busy_until = task.looked + _BUSY_S
+        often = main or task.busy_until > task.looked
+        rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
+        interval = 1 / rate if main else 1 / (rate * self._slowed)
+        return max(interval * self._random.uniform(1 - _JITTER, 1 + _JITTER), self._pay_back(task, elapsed))
+
+    def _pay_back(self, task: Task, elapsed: float) -> float:
+        """Return the seconds until the thread may be held up again."""
+        task.owed_s = max(task.owed_s - self.budget * elapsed, 0.0)
+        excess = task.owed_s - self.budget * _CREDIT_S
+        return excess / self.budget if excess > 0 and self.budget else 0.0
+
+
+def _active(task: Task, before: Counters | None, elapsed: float) -> bool:
+    if task.look is not None and task.look.running:
+        return True
+    if before is None or task.counters is None:
+        return False
+    return task.counters.run_ns - before.run_ns > _BUSY_SHARE * elapsed * 1e9

@@ -1,0 +1,305 @@
+"""Looking at the threads of one process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gputop.collectors.native import syscalls
+from gputop.collectors.native.arch import Arch
+from gputop.collectors.native.memory import MAX_COPY, StackCopy, error_text, read_memory
+from gputop.collectors.native.modules import ModuleTable
+from gputop.collectors.native.ptrace import Outcome, Tracer, tracer_of
+from gputop.collectors.native.space import AddressSpace
+from gputop.collectors.native.task import Call, Counters, Look, Task, parse_call
+from gputop.collectors.native.unwind import Unwinder
+from gputop.model import Observation, PeekBatch, PeekSample
+
+_MAX_POLLED = 16
+_ATTEMPTS = 2
+#: Kernel's state letters as `Observation.stopped` gives them.
+_STOPPED = {"T": "T", "t": "T", "D": "D", "Z": "Z", "X": "Z"}
+#: A process's start time is known to a clock tick, and the wall clock may be stepped.
+_START_TOLERANCE_S = 2.0
+
+
+class Tools(NamedTuple):
+    """What the looks at all processes share."""
+
+    arch: Arch
+    modules: ModuleTable
+    stack: StackCopy
+    tracer: Tracer
+    unwinder: Unwinder
+
+
+class Draft:
+    """A batch in the making: samples refer to looks, whose names may not be known yet."""
+
+    def __init__(self, pid: int, start: float) -> None:
+        self.pid, self.start = pid, start
+        self.end = start
+        self.looks: dict[Look, int] = {}
+        self.samples: list[PeekSample] = []
+        self.stops = self.failed = 0
+        self.stopped_s = 0.0
+
+    def add(self, tid: int, look: Look, now: float, seconds: float, starved: float) -> None:
+        """Add one sample."""
+        index = self.looks.setdefault(look, len(self.looks))
+        self.samples.append(PeekSample(now, tid, index, seconds, starved))
+
+    @property
+    def named(self) -> bool:
+        """Are all symbols known?"""
+        return all(look.named for look in self.looks)
+
+    def batch(self, names: dict[int, str], rate_hz: float) -> PeekBatch:
+        """Return the batch, with names; equal observations become one."""
+        observations: dict[Observation, int] = {}
+        place = [observations.setdefault(look.observation(), len(observations)) for look in self.looks]
+        return PeekBatch(
+            pid=self.pid,
+            start=self.start,
+            end=self.end,
+            observations=tuple(observations),
+            samples=tuple(sample._replace(observation=place[sample.observation]) for sample in self.samples),
+            names=names,
+            stops=self.stops,
+            stopped_s=self.stopped_s,
+            failed=self.failed,
+            rate_hz=rate_hz,
+        )
+
+
+class Process:
+    """One followed process.
+
+    Attributes:
+        pid: as seen from here.
+        tasks: its live threads by native id.
+        refusal: why the kernel does not let us look into it; empty when it does.
+        draft: the samples since the last batch.
+    """
+
+    def __init__(self, pid: int, started_unix: float, tools: Tools) -> None:
+        self.pid = pid
+        self._tools = tools
+        self._space = AddressSpace(pid, tools.arch, tools.modules)
+        self._program = _program(pid)
+        self._gone = not _is_the_one(pid, started_unix)
+        self.tasks: dict[int, Task] = {}
+        self.refusal = ""
+        self.draft = Draft(pid, time.monotonic())
+
+    def discover(self, now: float, room: int) -> Iterator[Task]:
+        """List the threads again; yield those that are new.
+
+        Args:
+            now: the time.
+            room: how many more threads may keep their /proc files open.
+        """
+        tids = self._list()
+        for tid in self.tasks.keys() - tids:
+            self.tasks.pop(tid).close()
+        if tids:
+            self._notice_exec()
+            self._space.refresh_if_old()
+        for tid in sorted(tids - self.tasks.keys()):
+            task = self.tasks[tid] = Task(self.pid, tid, now, keep_open=room > 0)
+            room -= 1
+            yield task
+
+    def _list(self) -> set[int]:
+        if self._gone:
+            return set()
+        try:
+            return {int(name) for name in os.listdir(f"/proc/{self.pid}/task")}
+        except OSError:
+            self._gone = True
+            return set()
+
+    @property
+    def ended(self) -> bool:
+        """Has it ended?"""
+        return self._gone
+
+    def _notice_exec(self) -> None:
+        program = _program(self.pid)
+        if program != self._program:
+            self._program = program
+            self._space.forget()
+            for task in self.tasks.values():
+                task.look = None
+
+    def rename(self) -> None:
+        """Read the threads' names again."""
+        for task in self.tasks.values():
+            task.name = task.read_name() or task.name
+
+    def close(self) -> None:
+        """Follow it no longer."""
+        for task in self.tasks.values():
+            task.close()
+        self.tasks.clear()
+
+    def peek(self, task: Task, may_stop: bool) -> None:
+        """Look at one thread and add a sample.
+
+        None is added when it has ended, or cannot be stopped yet (`take_late` adds it then).
+
+        Args:
+            task: the thread.
+            may_stop: may it be stopped for a moment if it is running?
+        """
+        counters = task.read_counters()
+        try:
+            look = self._see(task, counters, may_stop)
+        except OSError as error:
+            look = self._refused(task, error)
+        if look is None:
+            self.draft.failed += not self._tools.tracer.is_pending(task.tid)
+            return
+        self._record(task, look, counters)
+
+    def take_late(self, tid: int) -> None:
+        """Add the sample of a thread that has stopped later than `peek` wanted to wait."""
+        task = self.tasks.get(tid)
+        if task is not None:
+            self._account(task)
+            self._record(task, self._stopped_look(task), task.read_counters())
+
+    def _record(self, task: Task, look: Look, counters: Counters | None) -> None:
+        now = time.monotonic()
+        seconds = now - task.looked
+        starved = 0.0
+        if counters is not None and task.counters is not None:
+            starved = min(max(counters.delay_ns - task.counters.delay_ns, 0) / 1e9, seconds)
+        self.draft.add(task.tid, look, now, seconds, starved)
+        task.looked, task.counters = now, counters
+        task.look = look
+
+    def _see(self, task: Task, counters: Counters | None, may_stop: bool) -> Look | None:
+        """Return what the thread does now, None when that cannot be told (yet)."""
+        line = task.read("syscall")
+        self.refusal = ""
+        if line.startswith(b"running"):
+            return self._running(task, may_stop)
+        if self._slept_on(task, counters):
+            return task.look
+        for _ in range(_ATTEMPTS):
+            look = self._blocked(task, line)
+            after = task.read_counters()
+            if counters is None or after is None or after.slices == counters.slices:
+                return look
+            line, counters = task.read("syscall"), after
+            if line.startswith(b"running"):
+                return self._running(task, may_stop)
+        return look._replace(complete=False)
+
+    def _slept_on(self, task: Task, counters: Counters | None) -> bool:
+        """Has it not run since it was last looked at, blocked?"""
+        look, before = task.look, task.counters
+        if look is None or look.running or counters is None or before is None:
+            return False
+        return counters.slices == before.slices
+
+    def _running(self, task: Task, may_stop: bool) -> Look | None:
+        if not may_stop:
+            return Look(running=True, complete=False, unreadable="the budget allows no stops")
+        outcome = self._tools.tracer.take(self.pid, task.tid, task.copy)
+        if outcome is Outcome.TAKEN:
+            self._account(task)
+            return self._stopped_look(task)
+        if outcome in (Outcome.PENDING, Outcome.GONE):
+            return None
+        return self._untouchable(task, outcome)
+
+    def _account(self, task: Task) -> None:
+        held = self._tools.tracer.held_s
+        task.owed_s += held
+        self.draft.stops += 1
+        self.draft.stopped_s += held
+
+    def _stopped_look(self, task: Task) -> Look:
+        """Unwind what the tracer has just copied."""
+        tools = self._tools
+        chain = tools.unwinder.chain(self._space, tools.arch.registers(tools.tracer.words), tools.stack)
+        if tools.stack.short:
+            task.copy = min(2 * task.copy, MAX_COPY)
+        return Look(running=True, sites=chain.sites, complete=chain.complete)
+
+    def _untouchable(self, task: Task, outcome: Outcome) -> Look | None:
+        if task.read_state() in "ZX":
+            return None
+        if outcome is Outcome.TRACED:
+            reason = f"traced by process {tracer_of(self.pid, task.tid)}"
+        else:
+            reason = self.refusal = f"ptrace: {error_text()}"
+        return Look(running=True, complete=False, unreadable=reason)
+
+    def _blocked(self, task: Task, line: bytes) -> Look:
+        stopped = _STOPPED.get(task.read_state(), "")
+        call = parse_call(line)
+        if call is None or not call.stack_pointer:
+            return Look(complete=False, stopped=stopped, unreadable="" if stopped == "Z" else "no system call shown")
+        tools = self._tools
+        if not tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True):
+            return Look(complete=False, stopped=stopped, unreadable=f"stack: {error_text()}")
+        registers = tools.arch.blocked_registers(call.stack_pointer, call.program_counter)
+        chain = tools.unwinder.chain(self._space, registers, tools.stack)
+        name = syscalls.name_of(call.number, tools.arch.name) if call.number >= 0 else ""
+        return Look(False, name, self._waits_on(name, call), chain.sites, chain.complete, stopped)
+
+    def _waits_on(self, name: str, call: Call) -> str:
+        if name in ("futex", "futex_wait"):
+            return "gil" if self._space.is_interpreter_data(call.arguments[0]) else ""
+        if name in syscalls.ON_DESCRIPTOR:
+            return syscalls.kind_of_descriptor(self.pid, call.arguments[0] & 0xFFFFFFFF)
+        if name in syscalls.ON_POLL:
+            count = min(call.arguments[1], _MAX_POLLED)
+            polled = read_memory(self.pid, call.arguments[0], 8 * count)
+            numbers = [int.from_bytes(polled[at : at + 4], "little") for at in range(0, len(polled), 8)]
+            return syscalls.kind_of_descriptors(self.pid, numbers)
+        return syscalls.ON_NAME.get(name, "")
+
+    def _refused(self, task: Task, error: OSError) -> Look | None:
+        """Return what can be seen without the right to look into the process; None when the thread has ended."""
+        state = task.read_state()
+        if state in "ZX" or error.errno == errno.ESRCH:
+            return None
+        self.refusal = f"/proc/{self.pid}/task/{task.tid}/syscall: {error.strerror}"
+        reason = error.strerror or "refused"
+        return Look(running=state == "R", complete=False, stopped=_STOPPED.get(state, ""), unreadable=reason)
+
+    def cut(self, now: float) -> Draft:
+        """Return the samples so far and begin a new batch."""
+        done, self.draft = self.draft, Draft(self.pid, now)
+        done.end = now
+        return done
+
+
+def _program(pid: int) -> tuple[str, bytes]:
+    """Return what changes when a process executes another program: its file, and the random bytes' address."""
+    try:
+        with open(f"/proc/{pid}/auxv", "rb") as file:
+            auxiliary = file.read(1024)
+        return os.readlink(f"/proc/{pid}/exe"), auxiliary
+    except OSError:
+        return "", b""
+
+
+def _is_the_one(pid: int, started_unix: float) -> bool:
+    """Is the process with this id the one that started then? (0 means that the start is not known.)"""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as file:
+            boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return False
+    started = boot + ticks / os.sysconf("SC_CLK_TCK")
+    return not started_unix or abs(started - started_unix) < _START_TOLERANCE_S

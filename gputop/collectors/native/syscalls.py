@@ -1,0 +1,95 @@
+"""Names of the system calls that threads wait in, and what a call concerns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+#: Numbers from the kernel's syscall tables; only calls that can block for long.
+_X86_64 = {
+    0: "read", 1: "write", 7: "poll", 8: "lseek", 16: "ioctl", 17: "pread64", 18: "pwrite64", 19: "readv",
+    20: "writev", 23: "select", 24: "sched_yield", 26: "msync", 34: "pause", 35: "nanosleep", 40: "sendfile",
+    42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 56: "clone",
+    57: "fork", 58: "vfork", 59: "execve", 61: "wait4", 64: "semget", 65: "semop", 69: "msgsnd", 70: "msgrcv",
+    72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 78: "getdents", 128: "rt_sigtimedwait",
+    130: "rt_sigsuspend", 202: "futex", 208: "io_getevents", 217: "getdents64", 219: "restart_syscall",
+    220: "semtimedop", 230: "clock_nanosleep", 231: "exit_group", 232: "epoll_wait", 242: "mq_timedsend",
+    243: "mq_timedreceive", 247: "waitid", 257: "openat", 262: "newfstatat", 270: "pselect6", 271: "ppoll",
+    275: "splice", 281: "epoll_pwait", 285: "fallocate", 288: "accept4", 295: "preadv", 296: "pwritev",
+    299: "recvmmsg", 307: "sendmmsg", 326: "copy_file_range", 327: "preadv2", 328: "pwritev2",
+    333: "io_pgetevents", 426: "io_uring_enter", 435: "clone3", 441: "epoll_pwait2", 449: "futex_waitv",
+    454: "futex_wake", 455: "futex_wait",
+}  # fmt: skip
+_AARCH64 = {
+    4: "io_getevents", 22: "epoll_pwait", 25: "fcntl", 29: "ioctl", 32: "flock", 47: "fallocate", 56: "openat",
+    61: "getdents64", 62: "lseek", 63: "read", 64: "write", 65: "readv", 66: "writev", 67: "pread64",
+    68: "pwrite64", 69: "preadv", 70: "pwritev", 71: "sendfile", 72: "pselect6", 73: "ppoll", 76: "splice",
+    79: "newfstatat", 82: "fsync", 83: "fdatasync", 94: "exit_group", 95: "waitid", 98: "futex",
+    101: "nanosleep", 115: "clock_nanosleep", 124: "sched_yield", 128: "restart_syscall", 133: "rt_sigsuspend",
+    137: "rt_sigtimedwait", 182: "mq_timedsend", 183: "mq_timedreceive", 188: "msgrcv", 189: "msgsnd",
+    192: "semtimedop", 193: "semop", 202: "accept", 203: "connect", 206: "sendto", 207: "recvfrom",
+    211: "sendmsg", 212: "recvmsg", 220: "clone", 221: "execve", 227: "msync", 242: "accept4", 243: "recvmmsg",
+    260: "wait4", 269: "sendmmsg", 285: "copy_file_range", 286: "preadv2", 287: "pwritev2",
+    292: "io_pgetevents", 426: "io_uring_enter", 435: "clone3", 441: "epoll_pwait2", 449: "futex_waitv",
+    454: "futex_wake", 455: "futex_wait",
+}  # fmt: skip
+_NUMBERS: Mapping[str, Mapping[int, str]] = {"x86_64": _X86_64, "aarch64": _AARCH64}
+
+#: Calls whose first argument is a descriptor that says what they wait on.
+ON_DESCRIPTOR = frozenset(
+    "read write ioctl pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile connect accept accept4 "
+    "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg fcntl flock fsync fdatasync getdents getdents64 lseek "
+    "fallocate splice copy_file_range".split()
+)
+#: Calls whose name alone says it.
+ON_NAME = {
+    "wait4": "process", "waitid": "process", "vfork": "process",
+    "nanosleep": "timer", "clock_nanosleep": "timer",
+    "epoll_wait": "epoll", "epoll_pwait": "epoll", "epoll_pwait2": "epoll",
+    "openat": "file", "newfstatat": "file", "msync": "file",
+}  # fmt: skip
+#: Calls that wait on an array of `struct pollfd`.
+ON_POLL = frozenset({"poll", "ppoll"})
+
+
+def name_of(number: int, arch: str) -> str:
+    """Return a system call's name, "syscall 123" for one that is not in the tables."""
+    return _NUMBERS.get(arch, {}).get(number) or f"syscall {number}"
+
+
+def kind_of_link(link: str) -> str:
+    """Return what a /proc/PID/fd link stands for, in `Observation.waits_on`'s words; empty when it is none of them."""
+    for start, kind in _LINKS:
+        if link.startswith(start):
+            return kind
+    return "file" if link.startswith("/") and not link.startswith("/dev/") else ""
+
+
+_LINKS = (
+    ("pipe:", "pipe"),
+    ("socket:", "socket"),
+    ("anon_inode:[eventfd]", "eventfd"),
+    ("anon_inode:[eventpoll]", "epoll"),
+    ("anon_inode:[timerfd]", "timer"),
+    ("anon_inode:[pidfd]", "process"),
+    ("/dev/nvidia", "nvidia"),
+    ("/dev/pts/", "tty"),
+    ("/dev/tty", "tty"),
+    ("/dev/console", "tty"),
+)
+
+
+def kind_of_descriptor(pid: int, number: int) -> str:
+    """Return what a process's descriptor stands for; empty when it cannot be told."""
+    try:
+        return kind_of_link(os.readlink(f"/proc/{pid}/fd/{number}"))
+    except OSError:
+        return ""
+
+
+def kind_of_descriptors(pid: int, numbers: list[int]) -> str:
+    """Return what several descriptors stand for: "nvidia" when one is the driver's, else what all have in common."""
+    kinds = {kind_of_descriptor(pid, number) for number in numbers}
+    if "nvidia" in kinds:
+        return "nvidia"
+    return kinds.pop() if len(kinds) == 1 else ""

@@ -1,0 +1,144 @@
+"""One thread as /proc shows it, and what is remembered of it between looks."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from gputop.collectors.native.memory import FIRST_COPY
+from gputop.collectors.native.modules import Site
+from gputop.model import Observation
+from gputop.text import printable
+
+_LINE_BYTES = 512
+
+
+class Look(NamedTuple):
+    """What one look saw: an `Observation` whose chain is still places, not names."""
+
+    running: bool = False
+    syscall: str = ""
+    waits_on: str = ""
+    sites: tuple[Site, ...] = ()
+    complete: bool = True
+    stopped: str = ""
+    unreadable: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Are the symbols of all its places known?"""
+        return all(site.named for site in self.sites)
+
+    def observation(self) -> Observation:
+        """Return it with names."""
+        chain = tuple(site.frame() for site in self.sites)
+        return Observation(
+            self.running, self.syscall, self.waits_on, chain, self.complete, self.stopped, self.unreadable
+        )
+
+
+class Counters(NamedTuple):
+    """/proc/PID/task/TID/schedstat: nanoseconds on a CPU, nanoseconds runnable without one, times put on a CPU."""
+
+    run_ns: int
+    delay_ns: int
+    slices: int
+
+
+class Call(NamedTuple):
+    """/proc/PID/task/TID/syscall of a thread that is not running; `number` is -1 outside a system call."""
+
+    number: int
+    arguments: tuple[int, ...]
+    stack_pointer: int
+    program_counter: int
+
+
+def parse_call(line: bytes) -> Call | None:
+    """Parse the line; None for "running" and what cannot be parsed."""
+    try:
+        fields = [int(field, 0) for field in line.split()]
+    except ValueError:
+        return None
+    if len(fields) == 9:
+        return Call(fields[0], tuple(fields[1:7]), fields[7], fields[8])
+    return Call(-1, (), fields[1], fields[2]) if len(fields) == 3 else None
+
+
+class Task:
+    """A thread that is looked at.
+
+    Attributes:
+        tid: its native id.
+        name: the kernel's name for it.
+        looked: when it was looked at last.
+        counters: its counters then; None where the kernel keeps none.
+        look: what was seen then; None at first and when that was not certain.
+        copy: bytes of stack to copy.
+        busy_until: it is looked at often up to this time.
+        owed_s: seconds that it was held up and that its budget has not paid back yet, as of `looked`.
+        alive: it has not ended.
+    """
+
+    def __init__(self, pid: int, tid: int, now: float, keep_open: bool) -> None:
+        self._directory = f"/proc/{pid}/task/{tid}"
+        self._keep_open = keep_open
+        self._open: dict[str, int] = {}
+        self.tid = tid
+        self.name = self.read_name()
+        self.looked = now
+        self.counters = self.read_counters()
+        self.look: Look | None = None
+        self.copy = FIRST_COPY
+        self.busy_until = 0.0
+        self.owed_s = 0.0
+        self.alive = True
+
+    def read(self, name: str) -> bytes:
+        """Return the beginning of one of its /proc files.
+
+        Raises:
+            OSError: it has ended, or the kernel refuses.
+        """
+        fd = self._open.get(name)
+        if fd is not None:
+            return os.pread(fd, _LINE_BYTES, 0)
+        fd = os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        if self._keep_open:
+            self._open[name] = fd
+            return os.pread(fd, _LINE_BYTES, 0)
+        try:
+            return os.pread(fd, _LINE_BYTES, 0)
+        finally:
+            os.close(fd)
+
+    def read_name(self) -> str:
+        """Return the kernel's name for it, empty when it has ended."""
+        try:
+            with open(f"{self._directory}/comm", "rb") as file:
+                return printable(file.read(64).rstrip(b"\n").decode("utf-8", "replace"))
+        except OSError:
+            return ""
+
+    def read_counters(self) -> Counters | None:
+        """Return its scheduler counters; None where the kernel keeps none, or it has ended."""
+        try:
+            run, delay, slices = self.read("schedstat").split()
+            return Counters(int(run), int(delay), int(slices))
+        except (OSError, ValueError):
+            return None
+
+    def read_state(self) -> str:
+        """Return the kernel's state letter, "X" when it has ended."""
+        try:
+            with open(f"{self._directory}/stat", "rb") as file:
+                return file.read(_LINE_BYTES).rpartition(b")")[2].split()[0].decode("ascii", "replace")
+        except (OSError, IndexError):
+            return "X"
+
+    def close(self) -> None:
+        """Forget it: it has ended, or is not followed any more."""
+        self.alive = False
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()

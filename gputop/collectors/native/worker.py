@@ -1,0 +1,223 @@
+"""The process that peeks: one thread, no other work, so that a stop of the target is as short as it can be."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import heapq
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gputop.collectors.native.arch import Arch, here
+from gputop.collectors.native.memory import FIRST_COPY, StackCopy
+from gputop.collectors.native.modules import ModuleTable
+from gputop.collectors.native.pace import Pace
+from gputop.collectors.native.process import Draft, Process, Tools
+from gputop.collectors.native.ptrace import Tracer
+from gputop.collectors.native.symbols import SymbolReader
+from gputop.collectors.native.task import Task
+from gputop.collectors.native.unwind import Unwinder
+from gputop.collectors.native.wire import Receiver, Sender
+
+_PR_SET_PDEATHSIG = 1
+_DISCOVER_S, _RENAME_S, _BATCH_S, _TIDY_S = 0.25, 2.0, 0.5, 0.1
+#: A batch waits this long for its symbols.
+_SYMBOLS_S = 1.0
+#: Things due within this time are done together, to wake up less often.
+_TOGETHER_S = 0.001
+#: While a thread is about to stop, commands are looked for this often.
+_WATCHFUL_S = 0.02
+_BACKLOG_BYTES = 4 << 20
+_MAX_OPEN_FILES = 1 << 16
+#: Descriptors left for everything but threads' /proc files (two each).
+_OTHER_FILES = 512
+
+#: Does something and returns when to do it again, None for never.
+Action = Callable[[float], "float | None"]
+
+
+class Worker:
+    """The event loop: a queue of actions by time, commands from the collector, stops that came late."""
+
+    def __init__(self, arch: Arch, commands: int, batches: int) -> None:
+        self._receiver, self._sender = Receiver(commands), Sender(batches, _BACKLOG_BYTES)
+        self._commands_fd = commands
+        stack = StackCopy()
+        self._tools = Tools(arch, ModuleTable(arch.elf_machine), stack, Tracer(arch, stack), Unwinder(arch))
+        self._symbols = SymbolReader()
+        self._pace = Pace(50.0, 0.01)
+        self._processes: dict[int, Process] = {}
+        self._waiting: deque[tuple[Draft, dict[int, str]]] = deque()
+        self._queue: list[tuple[float, int, Action]] = []
+        self._count = 0
+        self._room = (_raise_file_limit() - _OTHER_FILES) // 2
+        self._running = True
+
+    def run(self) -> None:
+        """Peek until told to stop, or until the collector is gone."""
+        now = time.monotonic()
+        actions: tuple[Action, ...] = (self._discover, self._rename, self._flush, self._tidy)
+        for action in actions:
+            self._at(now, action)
+        while self._running:
+            self._sleep(self._queue[0][0] - time.monotonic())
+            horizon = time.monotonic() + _TOGETHER_S
+            while self._queue[0][0] <= horizon:
+                _, _, action = heapq.heappop(self._queue)
+                again = action(time.monotonic())
+                if again is not None:
+                    self._at(again, action)
+                if self._tools.tracer.pending:
+                    self._late()
+        self._symbols.close()
+
+    def _at(self, due: float, action: Action) -> None:
+        self._count += 1
+        heapq.heappush(self._queue, (due, self._count, action))
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait until something is due, a command comes, or a thread stops that was asked to."""
+        if self._tools.tracer.pending:
+            signal.sigtimedwait({signal.SIGCHLD}, max(min(seconds, _WATCHFUL_S), 0))
+            self._late()
+            seconds = 0.0
+        if select.select([self._commands_fd], [], [], max(seconds, 0))[0]:
+            self._obey()
+
+    def _late(self) -> None:
+        for pid, tid in self._tools.tracer.late(FIRST_COPY):
+            process = self._processes.get(pid)
+            if process is not None:
+                process.take_late(tid)
+
+    def _obey(self) -> None:
+        try:
+            for name, value in self._receiver.receive():
+                self._command(name, value)
+        except EOFError:
+            self._running = False
+
+    def _command(self, name: str, value: Any) -> None:
+        if name == "follow":
+            self._follow(value)
+        elif name == "rate":
+            self._pace.rate_hz = value
+        elif name == "budget":
+            self._pace.budget = value
+        elif name == "stop":
+            self._running = False
+
+    def _follow(self, wanted: tuple[tuple[int, float], ...]) -> None:
+        for pid in self._processes.keys() - {pid for pid, _ in wanted}:
+            self._processes.pop(pid).close()
+        for pid, started_unix in wanted:
+            if pid not in self._processes:
+                self._processes[pid] = Process(pid, started_unix, self._tools)
+        self._discover(time.monotonic())
+
+    def _discover(self, now: float) -> float:
+        """Begin to look at new threads; forget processes that ended."""
+        room = self._room - sum(len(process.tasks) for process in self._processes.values())
+        for process in self._processes.values():
+            for task in process.discover(now, room):
+                room -= 1
+                self._at(now, self._looker(process, task))
+        return now + _DISCOVER_S
+
+    def _looker(self, process: Process, task: Task) -> Action:
+        main = process.pid == task.tid
+
+        def look(now: float) -> float | None:
+            if not task.alive:
+                return None
+            before, looked = task.counters, task.looked
+            process.peek(task, self._pace.budget > 0)
+            return now + self._pace.delay(task, before, now - looked, main)
+
+        return look
+
+    def _rename(self, now: float) -> float:
+        for process in self._processes.values():
+            process.rename()
+        return now + _RENAME_S
+
+    def _tidy(self, now: float) -> float:
+        """Have symbols read, send what waited for them, let go what was forgotten."""
+        self._symbols.poll()
+        self._symbols.read(self._tools.modules.waiting())
+        self._tools.tracer.sweep(self._symbols.child)
+        self._send(now)
+        return now + _TIDY_S
+
+    def _flush(self, now: float) -> float:
+        self._pace.adapt()
+        for pid, process in list(self._processes.items()):
+            if process.draft.samples or process.draft.failed:
+                names = {task.tid: task.name for task in process.tasks.values()}
+                self._waiting.append((process.cut(now), names))
+            ended = process.ended and not process.tasks
+            self._sender.send(("refused", pid, "" if ended else process.refusal))
+            if ended:
+                del self._processes[pid]
+        self._send(now)
+        gc.collect(1)
+        return now + _BATCH_S
+
+    def _send(self, now: float) -> None:
+        """Send batches, in order, once their symbols are known or have taken too long."""
+        while self._waiting:
+            draft, names = self._waiting[0]
+            if now - draft.end < _SYMBOLS_S and not draft.named:
+                break
+            self._waiting.popleft()
+            self._sender.send(("batch", draft.batch(names, self._pace.rate_hz)))
+        self._sender.flush()
+
+
+def _raise_file_limit() -> int:
+    """Allow ourselves as many open files as the system does, within reason; return how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+    if wanted <= soft:
+        return soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+def _settle(parent: int) -> bool:
+    """Tie this process's life to its parent's and make it deaf to the terminal; False when the parent is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    gc.disable()
+    return os.getppid() == parent
+
+
+def main(parent: int) -> None:
+    """Run a worker on standard input (commands) and output (batches).
+
+    Args:
+        parent: the process that started it; it ends when that one does.
+    """
+    if not _settle(parent):
+        return
+    commands, batches = sys.stdin.fileno(), sys.stdout.fileno()
+    arch = here()
+    if arch is None:
+        Sender(batches, _BACKLOG_BYTES).send(("unsupported", os.uname().machine))
+        return
+    try:
+        Worker(arch, commands, batches).run()
+    except BrokenPipeError:
+        return
+    except Exception:
+        Sender(batches, _BACKLOG_BYTES).send(("crashed", traceback.format_exc(limit=-3)))
