@@ -1,0 +1,70 @@
+"""A CUDA job that knows the truth about itself: Python, native work, launches, synchronise, `.item()`, `.cpu()`, sleep.
+
+Speaks the language of `tests/targets` ("ready", works until standard input is closed, prints the truth as JSON), with
+`rate` as well: rounds a second, for measuring how much a profiler slows it. Needs torch with CUDA, and nvcc for the
+launch phase.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "targets"))
+
+import torch
+from common import LIMIT_S, Clock, asked_to_end, compute_native, compute_python, tell
+
+#: GPU clock, to turn milliseconds into spin cycles; roughly right is enough, since the CPU side is timed.
+_CYCLES_PER_MS = 1_900_000
+
+
+def build_launcher() -> Callable[[int], int]:
+    """Compile `launcher.cu` and return its launch function."""
+    source = Path(__file__).with_name("launcher.cu")
+    with tempfile.TemporaryDirectory() as directory:
+        library = Path(directory) / "liblauncher.so"
+        command = ["nvcc", "-O2", "--shared", "-Xcompiler", "-fPIC", "-cudart", "shared", "-o", library, source]
+        subprocess.run(command, check=True)
+        function: Callable[[int], int] = ctypes.CDLL(str(library)).launch_many
+    return function
+
+
+def main() -> None:
+    launch_many = build_launcher()
+    image = torch.ones(64 << 20, dtype=torch.uint8, device="cuda")
+
+    def step(clock: Clock) -> None:
+        with clock.timed("python"):
+            compute_python(0.02)
+        with clock.timed("native"):
+            compute_native(0.015)
+        with clock.timed("gpu_api"):
+            for _ in range(8):
+                launch_many(400)
+        with clock.timed("gpu_wait"):
+            torch.cuda._sleep(20 * _CYCLES_PER_MS)
+            torch.cuda.synchronize()
+            torch.cuda._sleep(12 * _CYCLES_PER_MS)
+            image[0].item()
+            image.cpu()
+        with clock.timed("idle"):
+            time.sleep(0.015)
+
+    step(Clock())
+    clock, rounds, marks = Clock(), 0, []
+    print("ready", flush=True)
+    while not asked_to_end() and time.monotonic() - clock.start < LIMIT_S:
+        step(clock)
+        rounds += 1
+        marks.append(time.monotonic())
+    tell(clock, __file__, rate=rounds / (time.monotonic() - clock.start), marks=marks)
+
+
+if __name__ == "__main__":
+    main()
