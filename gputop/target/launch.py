@@ -50,13 +50,13 @@ class Launched:
         self.command = command
         self.output = output
         self._code: int | None = None
-        self._closed = False
-        self._lock = threading.Lock()
+        self._collected = False
+        self._lock = threading.RLock()  # a signal handler may forward while this thread polls
 
     def poll(self) -> int | None:
         """Return the exit code when it has ended (128 + n after signal n, as shells do), None while it runs."""
         with self._lock:
-            if self._code is None and not self._closed:
+            if self._code is None:
                 self._code = _exit_code(self.pid)
             return self._code
 
@@ -73,7 +73,7 @@ class Launched:
     def forward(self, signum: int) -> None:
         """Pass on a signal that gputop got: to the whole job what a terminal would send it, else to the program."""
         with self._lock:
-            if self._code is None and not self._closed:
+            if self._code is None:
                 self._send(signum, signum in _FROM_TERMINAL)
 
     def terminate(self, grace: float = 5.0) -> int:
@@ -91,13 +91,13 @@ class Launched:
         return code
 
     def close(self) -> None:
-        """Forget the program: an ended one leaves the process table, a running one keeps running."""
-        self.poll()
-        with self._lock:
-            if self._code is not None and not self._closed:
-                with suppress(ChildProcessError):
-                    os.waitpid(self.pid, 0)
-            self._closed = True
+        """Take the program out of the process table if it has ended; a running one keeps running."""
+        if self.poll() is None:
+            return
+        with self._lock, suppress(ChildProcessError):
+            if not self._collected:
+                self._collected = True
+                os.waitpid(self.pid, 0)
 
     def _send(self, signum: int, to_group: bool) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -113,7 +113,7 @@ class Launched:
                 return
 
     def _session(self) -> list[int]:
-        return [] if self._closed else [pid for pid in procfs.pids() if _in_session(pid, self.pid)]
+        return [] if self._collected else [pid for pid in procfs.pids() if _in_session(pid, self.pid)]
 
 
 def launch(
