@@ -29,6 +29,10 @@ class Arch:
         code_mask: bits of a code address; clears pointer authentication codes.
         call_window: bytes before a return address that `follows_call` wants to see.
         follows_call: do these bytes end in a call instruction?
+        call_target: what the call that these bytes end in calls, given the address behind it: ("code", address) or, for
+            a call through a pointer at a fixed address, ("pointer", address); None when only the processor knows.
+        stub_pointer: where a linkage stub (PLT entry) at an address keeps its target, given its first bytes; None when
+            this is no stub.
         restart_system_call: changes the registers of a thread that is about to return EINTR so that it issues the
             call again; False when it is not about to.
     """
@@ -43,6 +47,8 @@ class Arch:
     code_mask: int
     call_window: int
     follows_call: Callable[[bytes], bool]
+    call_target: Callable[[bytes, int], tuple[str, int] | None]
+    stub_pointer: Callable[[bytes, int], int | None]
     restart_system_call: Callable[[list[int]], bool]
 
     def registers(self, words: Sequence[int]) -> list[int | None]:
@@ -71,6 +77,24 @@ def _x86_follows_call(before: bytes) -> bool:
     return _X86_CALL.fullmatch(before) is not None
 
 
+def _x86_call_target(before: bytes, behind: int) -> tuple[str, int] | None:
+    distance = int.from_bytes(before[-4:], "little", signed=True)
+    if before[-5:-4] == b"\xe8":
+        return "code", behind + distance
+    return ("pointer", behind + distance) if before[-6:-4] == b"\xff\x15" else None
+
+
+#: An optional `endbr64`, then `jmp *slot(%rip)`, with or without a `bnd` prefix.
+_X86_STUB = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(.{4})", re.DOTALL)
+
+
+def _x86_stub_pointer(code: bytes, address: int) -> int | None:
+    match = _X86_STUB.match(code)
+    if match is None:
+        return None
+    return address + match.end() + int.from_bytes(match[1], "little", signed=True)
+
+
 def _x86_restart(words: list[int]) -> bool:
     """Do what the kernel does for ERESTARTNOHAND: number back into rax, back over `syscall`, no call in progress.
 
@@ -91,6 +115,25 @@ def _arm_follows_call(before: bytes) -> bool:
     return instruction >> 26 == 0b100101 or instruction & 0xFEFFF000 == 0xD63F0000
 
 
+def _arm_call_target(before: bytes, behind: int) -> tuple[str, int] | None:
+    instruction = int.from_bytes(before[-4:], "little")
+    if instruction >> 26 != 0b100101:
+        return None
+    words = instruction & 0x3FFFFFF
+    return "code", behind - 4 + 4 * (words - ((words & 0x2000000) << 1))
+
+
+def _arm_stub_pointer(code: bytes, address: int) -> int | None:
+    """`adrp x16, page; ldr x17, [x16, #offset]`, perhaps behind `bti c`."""
+    skip = 4 if code[:4] == b"\x5f\x24\x03\xd5" else 0
+    page, load = (int.from_bytes(code[at : at + 4], "little") for at in (skip, skip + 4))
+    if page & 0x9F00001F != 0x90000010 or load & 0xFFC003FF != 0xF9400211:
+        return None
+    pages = (page >> 29 & 3) | (page >> 5 & 0x7FFFF) << 2
+    base = ((address + skip) & ~0xFFF) + ((pages - ((pages & 0x100000) << 1)) << 12)
+    return base + (load >> 10 & 0xFFF) * 8
+
+
 def _arm_restart(words: list[int]) -> bool:
     """Cannot be done: the kernel has dropped the first argument (orig_x0) before a tracer sees the registers."""
     return False
@@ -107,6 +150,8 @@ X86_64 = Arch(
     code_mask=2**64 - 1,
     call_window=7,
     follows_call=_x86_follows_call,
+    call_target=_x86_call_target,
+    stub_pointer=_x86_stub_pointer,
     restart_system_call=_x86_restart,
 )
 
@@ -121,6 +166,8 @@ AARCH64 = Arch(
     code_mask=2**48 - 1,
     call_window=4,
     follows_call=_arm_follows_call,
+    call_target=_arm_call_target,
+    stub_pointer=_arm_stub_pointer,
     restart_system_call=_arm_restart,
 )
 

@@ -169,7 +169,7 @@ class Process:
         """Add the sample of a thread that has stopped later than `peek` wanted to wait."""
         task = self.tasks.get(tid)
         if task is not None:
-            self._account(task)
+            self._account(task, None)
             self._record(task, self._stopped_look(task), task.read_counters())
 
     def _record(self, task: Task, look: Look, counters: Counters | None) -> None:
@@ -187,7 +187,7 @@ class Process:
         line = task.read("syscall")
         self.refusal = ""
         if line.startswith(b"running"):
-            return self._running(task, may_stop)
+            return self._running(task, counters, may_stop)
         if self._slept_on(task, counters):
             return task.look
         for _ in range(_ATTEMPTS):
@@ -197,7 +197,7 @@ class Process:
                 return look
             line, counters = task.read("syscall"), after
             if line.startswith(b"running"):
-                return self._running(task, may_stop)
+                return self._running(task, counters, may_stop)
         return look._replace(complete=False)
 
     def _slept_on(self, task: Task, counters: Counters | None) -> bool:
@@ -207,19 +207,22 @@ class Process:
             return False
         return counters.slices == before.slices
 
-    def _running(self, task: Task, may_stop: bool) -> Look | None:
+    def _running(self, task: Task, counters: Counters | None, may_stop: bool) -> Look | None:
         if not may_stop:
             return Look(running=True, complete=False, unreadable="the budget allows no stops")
         outcome = self._tools.tracer.take(self.pid, task.tid, task.copy)
         if outcome is Outcome.TAKEN:
-            self._account(task)
+            self._account(task, counters)
             return self._stopped_look(task)
         if outcome in (Outcome.PENDING, Outcome.GONE):
             return None
         return self._untouchable(task, outcome)
 
-    def _account(self, task: Task) -> None:
-        held = self._tools.tracer.held_s
+    def _account(self, task: Task, before: Counters | None) -> None:
+        """Count a stop, less the time in which the thread could not have run anyway, for want of a CPU."""
+        held, after = self._tools.tracer.held_s, task.read_counters()
+        if before is not None and after is not None:
+            held = max(held - (after.delay_ns - before.delay_ns) / 1e9, 0.0)
         task.owed_s += held
         self.draft.stops += 1
         self.draft.stopped_s += held

@@ -16,6 +16,7 @@ _INTERPRETER = re.compile(r"(?:lib)?python\d")
 #: Addresses remembered for each process; forgotten together when there are more.
 _MAX_PLACES = 50000
 _PAGE = 4096
+_STUB_BYTES = 16
 _MAX_VDSO = 64 << 10
 #: Reading the maps may take up to this share of the time.
 _REFRESH_SHARE = 0.01
@@ -97,6 +98,25 @@ class AddressSpace:
         window = self._arch.call_window
         before = read_memory(self._pid, address - window, window)
         return len(before) == window and self._arch.follows_call(before)
+
+    def calls(self, behind: int, function: int) -> bool | None:
+        """Does the call before an address call this function? None for a call that only the processor can tell.
+
+        A call of a linkage stub (PLT entry) counts as a call of what the stub jumps to.
+        """
+        window = self._arch.call_window
+        target = self._arch.call_target(read_memory(self._pid, behind - window, window), behind)
+        if target is None:
+            return None
+        kind, address = target
+        if kind == "code":
+            if address == function:
+                return True
+            pointer = self._arch.stub_pointer(read_memory(self._pid, address, _STUB_BYTES), address)
+            if pointer is None:
+                return False
+            address = pointer
+        return int.from_bytes(read_memory(self._pid, address, 8), "little") == function
 
     def _find(self, address: int) -> Site | None:
         mapping = self._mapping(address)

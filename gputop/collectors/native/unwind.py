@@ -6,6 +6,7 @@ that points behind a call instruction; a chain that needed either is not complet
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gputop.collectors.native import cfi
@@ -19,6 +20,7 @@ from gputop.collectors.native.space import AddressSpace
 MAX_FRAMES = 1024
 #: Words of the stack looked through for a return address.
 _SCAN_WORDS = 1024
+_FRAME_WORDS = 4096
 
 Registers = list[int | None]
 
@@ -49,7 +51,8 @@ class Unwinder:
         exact = interrupted = True
         while len(sites) < MAX_FRAMES:
             address = (registers[counter] or 0) & mask
-            site = space.place(address if interrupted else address - 1)
+            where = address if interrupted else address - 1
+            site = space.place(where)
             if site is None:
                 break
             sites.append(site)
@@ -57,6 +60,9 @@ class Unwinder:
             if rule is not None and rule.outermost:
                 return Chain(tuple(sites), exact)
             interrupted = rule is not None and rule.signal
+            if rule is not None and self._base_is_lost(rule, registers):
+                function = where - site.address + rule.start
+                exact = self._find_base(space, rule, registers, stack, function) and exact
             if rule is None or not self._step(rule, registers, stack):
                 exact = False
                 if not self._guess(space, registers, stack):
@@ -89,6 +95,51 @@ class Unwinder:
         registers[self._arch.program_counter] = back
         return True
 
+    def _base_is_lost(self, rule: cfi.Rule, registers: Registers) -> bool:
+        """Does the rule need a register that is not known? /proc gives no frame pointers of blocked threads."""
+        if rule.cfa_program or rule.cfa_register >= len(registers) or rule.return_address is None:
+            return False
+        return registers[rule.cfa_register] is None
+
+    def _find_base(
+        self, space: AddressSpace, rule: cfi.Rule, registers: Registers, stack: StackCopy, function: int
+    ) -> bool:
+        """Find the frame of a function whose base register is lost, by the return address of the call that called it.
+
+        Returns:
+            Whether the frame found is certain. Where only indirect calls could have called the function, the first
+            of them is taken, which may be a left-over of an earlier call.
+        """
+        perhaps = None
+        for address, word in self._returns(space, registers, stack, _FRAME_WORDS):
+            called = space.calls(word, function)
+            if called:
+                self._set_base(rule, registers, address)
+                return True
+            if called is None and perhaps is None:
+                perhaps = address
+        if perhaps is not None:
+            self._set_base(rule, registers, perhaps)
+        return False
+
+    def _set_base(self, rule: cfi.Rule, registers: Registers, address: int) -> None:
+        """Set the register that a rule needs so that the return address is found at this address."""
+        registers[rule.cfa_register] = address - (rule.return_address or 0) - rule.cfa_offset
+
+    def _returns(
+        self, space: AddressSpace, registers: Registers, stack: StackCopy, words: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield (where, what) of the words on the stack that point behind a call instruction, from its pointer up."""
+        pointer = registers[self._arch.stack_pointer]
+        if pointer is None:
+            return
+        for address in range(pointer, pointer + 8 * words, 8):
+            word = stack.word(address)
+            if word is None:
+                return
+            if self._is_call(space, word):
+                yield address, word & self._arch.code_mask
+
     def _return_address(
         self, rule: cfi.Rule, registers: Registers, stack: StackCopy, cfa: int, special: list[tuple[int, int | None]]
     ) -> int | None:
@@ -116,16 +167,9 @@ class Unwinder:
         return True
 
     def _by_scan(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> bool:
-        pointer = registers[self._arch.stack_pointer]
-        if pointer is None:
-            return False
-        for address in range(pointer, pointer + 8 * _SCAN_WORDS, 8):
-            word = stack.word(address)
-            if word is None:
-                return False
-            if self._is_call(space, word):
-                self._enter(registers, word, address + 8, registers[self._arch.frame_pointer])
-                return True
+        for address, word in self._returns(space, registers, stack, _SCAN_WORDS):
+            self._enter(registers, word, address + 8, registers[self._arch.frame_pointer])
+            return True
         return False
 
     def _is_call(self, space: AddressSpace, word: int) -> bool:
