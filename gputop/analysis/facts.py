@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from gputop.analysis.results import FunctionRow, Headline, ThreadRow
 from gputop.model import NA, Value, Window, known
 
-
 _UNSAMPLED = NA("not sampled yet")
 
 

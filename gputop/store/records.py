@@ -14,6 +14,13 @@ class ThreadKey(NamedTuple):
     tid: int
 
 
+class Names(NamedTuple):
+    """What Python and the kernel call a thread; empty while unknown."""
+
+    python: str
+    kernel: str
+
+
 class Peek(NamedTuple):
     """A thread was in the observed state for the `seconds` before `time`, except `starved` of them without a CPU.
 

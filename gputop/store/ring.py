@@ -20,6 +20,7 @@ from gputop.model import (
     ProcessInfo,
     Session,
     StackBatch,
+    Window,
 )
 from gputop.store.chunk import CHUNK_S, Chunk, Quality
 from gputop.store.packed import GpuPacker, HostPacker
@@ -28,6 +29,8 @@ from gputop.store.records import ThreadKey
 
 #: Notes and ends of processes kept at most: a target that forks without end must not fill the memory.
 _MOST_NOTES, _MOST_ENDED = 500, 5000
+#: A row longer than this many chunks changes only the last of them, for `revision`.
+_LONGEST_CHUNKS = 60
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
@@ -44,11 +47,12 @@ class Ring:
         self.stacks = StackPool(self.strings)
         self.observations = ObservationPool(self.strings)
         self.host_packer = HostPacker(self.strings)
+        self.revisions: defaultdict[int, int] = defaultdict(int)
+        self.horizon: int | None = None
         #: The processes at the time that was dropped last.
         self.first_processes: tuple[ProcessInfo, ...] = ()
         self._gpu_packer = GpuPacker()
         self._limit = limit_bytes
-        self._horizon: int | None = None
         self._adders: dict[type, Any] = {
             StackBatch: self._add_stacks,
             PeekBatch: self._add_peeks,
@@ -74,7 +78,7 @@ class Ring:
 
     def _chunk(self, index: int) -> Chunk | None:
         """Return a chunk, made when missing; None when that time was dropped already."""
-        if self._horizon is not None and index <= self._horizon:
+        if self.horizon is not None and index <= self.horizon:
             return None
         chunk = self.chunks.get(index)
         if chunk is None:
@@ -83,8 +87,10 @@ class Ring:
         return chunk
 
     def _drop_oldest(self) -> None:
-        self._horizon = self.order.pop(0)
-        chunk = self.chunks.pop(self._horizon)
+        self.horizon = self.order.pop(0)
+        chunk = self.chunks.pop(self.horizon)
+        for index in [index for index in self.revisions if index <= self.horizon]:
+            del self.revisions[index]
         for pool, numbers in (
             (self.stacks, chunk.stacks),
             (self.observations, chunk.observations),
@@ -110,7 +116,7 @@ class Ring:
             before = track.peeks.bytes
             for time, _, observation, seconds, starved in looks:
                 number = _number(self.observations, chunk.observations, batch.observations[observation])
-                chunk.cover(time - seconds, time)
+                self._cover(chunk, time - seconds, time)
                 track.peeks.look(time, seconds, min(starved, seconds), number)
             chunk.tracks_bytes += track.peeks.bytes - before
 
@@ -124,13 +130,25 @@ class Ring:
             track.python_name = self._string(chunk, batch.threads.get(tid, "")) or track.python_name
             before = track.segments.bytes
             for _, start, end, stack in stretches:
-                chunk.cover(start, end)
+                self._cover(chunk, start, end)
                 track.segments.put(end, start, _number(self.stacks, chunk.stacks, batch.stacks[stack]))
             chunk.tracks_bytes += track.segments.bytes - before
         last = self._chunk(_index(batch.end))
         if last:
             last.cover(batch.start, batch.end)
             last.quality.append(Quality(batch.start, batch.end, batch.samples, batch.failed))
+
+    def _cover(self, chunk: Chunk, start: float, end: float) -> None:
+        """Note that a row of a thread was added, for `revision`."""
+        chunk.cover(start, end)
+        first, last = _index(start), _index(end)
+        for index in range(max(first, last - _LONGEST_CHUNKS), last + 1):
+            self.revisions[index] += 1
+
+    def revision(self, window: Window) -> tuple[int | None, int]:
+        """Return what changes whenever rows of threads within the window are added or dropped."""
+        indexes = range(_index(window.start), _index(window.end) + 1)
+        return self.horizon, sum(self.revisions.get(index, 0) for index in indexes)
 
     def _string(self, chunk: Chunk, text: str) -> str:
         return self.strings[_number(self.strings, chunk.strings, text)] if text else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from gputop.model import Batch, CostBatch, GpuBatch, HostBatch, Note, ProcessInfo, Session, Window
 from gputop.store.chunk import Chunk, Track
 from gputop.store.packed import unpack_gpus
-from gputop.store.records import Cpu, Peek, Segment, ThreadKey
+from gputop.store.records import Cpu, Names, Peek, Segment, ThreadKey
 from gputop.store.ring import Ring
 
 
@@ -65,16 +65,27 @@ class Store:
                 found.update(key for key, track in chunk.tracks.items() if key not in found and _seen(track, window))
         return tuple(sorted(found))
 
-    def name(self, key: ThreadKey) -> str:
-        """Return Python's newest name for a thread, else the kernel's, else an empty text."""
-        kernel_name = ""
+    def names(self, key: ThreadKey) -> Names:
+        """Return a thread's newest names."""
+        python = kernel = ""
         with self._lock:
             for index in reversed(self._ring.order):
                 track = self._ring.chunks[index].tracks.get(key)
-                if track and track.python_name:
-                    return track.python_name
-                kernel_name = kernel_name or (track.kernel_name if track else "")
-        return kernel_name
+                if track:
+                    python, kernel = python or track.python_name, kernel or track.kernel_name
+                    if python and kernel:
+                        break
+        return Names(python, kernel)
+
+    def name(self, key: ThreadKey) -> str:
+        """Return Python's newest name for a thread, else the kernel's, else an empty text."""
+        names = self.names(key)
+        return names.python or names.kernel
+
+    def revision(self, window: Window) -> Hashable:
+        """Return something that changes whenever looks or stacks within the window are added or dropped."""
+        with self._lock:
+            return self._ring.revision(window)
 
     def peeks(self, key: ThreadKey, window: Window) -> Iterator[Peek]:
         """Return what was seen of a thread, in order of time, clipped to the window."""

@@ -1,0 +1,180 @@
+"""Everything that the overview and the report say about one window."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gputop.analysis import diagnose, hot, roles, timeline
+from gputop.analysis.facts import Facts, GpuFacts, mean
+from gputop.analysis.results import Headline, Summary, ThreadRow
+from gputop.analysis.split import ON_CPU, Split, thread_states
+from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
+from gputop.model import NA, GpuBatch, GpuReading, HostBatch, Value, Window, known
+from gputop.store import Cpu, Store, ThreadKey
+
+#: The main thread is not what the answer is about when it works less than this share of its time …
+_RESTS = 0.1
+#: … and another thread works at least this much more.
+_CLEARLY_MORE = 0.2
+
+_NO_CPU = NA("its CPU time was not read")
+
+
+def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[int, int] | None = None) -> Summary:
+    """Return what is known about the window.
+
+    Arguments:
+        columns: steps of the timeline.
+        thread: (pid, tid) of the thread to make the headline; by default the one that the user waits for.
+
+    Raises:
+        ValueError: the store has no session yet.
+    """
+    session = store.session
+    if session is None:
+        raise ValueError("nothing can be summed up before the session is known")
+    cpu = store.cpu(window)
+    splits = {key: thread_states(store, key, window, cpu.get(key)) for key in sorted({*store.threads(window), *cpu})}
+    rows = {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
+    head = headline_key(rows, session.root.pid, ThreadKey(*thread) if thread else None)
+    weighted = hot.weigh((split, key == head) for key, split in splits.items())
+    functions, lines = hot.tables(weighted, window.seconds)
+    hosts, gpus = store.hosts(window), store.gpus(window)
+    samples, failed = store.stack_quality(window)
+    facts = Facts(
+        window=window,
+        headline=_headline(rows[head]) if head else None,
+        threads=tuple(rows.values()),
+        functions=functions,
+        gpus=tuple(_gpu_facts(gpus)),
+        cores_used=mean(_cores_used(host) for host in hosts),
+        cores=session.cores,
+        stack_samples=samples,
+        stack_failed=failed,
+    )
+    return Summary(
+        session=session,
+        window=window,
+        processes=store.processes(window.end) or (session.root,),
+        ended=store.ended(),
+        threads=facts.threads,
+        headline=facts.headline,
+        functions=functions,
+        lines=lines,
+        timeline=timeline.build(store, head, window, columns),
+        host=hosts[-1] if hosts else None,
+        gpus=gpus[-1].gpus if gpus else (),
+        energy_j=_energy(gpus),
+        verdict=diagnose.verdict(facts),
+        cost=store.cost(window.end),
+        notes=store.notes(),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- threads
+
+
+def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadRow:
+    names = store.names(key)
+    comm = names.kernel or (cpu.name if cpu else "")
+    main = key.pid == key.tid
+    return ThreadRow(
+        pid=key.pid,
+        tid=key.tid,
+        name=names.python or comm,
+        role=roles.role(comm, names.python, main, bool(split.stacks)),
+        main=main,
+        samples=split.looks,
+        seconds=split.seconds,
+        cpu=cpu.cpu if cpu else _NO_CPU,
+        states=split.states,
+        detail=split.detail,
+    )
+
+
+def works(row: ThreadRow) -> float:
+    """Return the share of a thread's time in which it computes or uses the GPU, as far as is known."""
+    sums = groups(dict(row.states))
+    return sums[COMPUTE] + sums[GPU_WAIT] + row.detail.get(ON_CPU.detail, 0.0)
+
+
+def headline_key(rows: Mapping[ThreadKey, ThreadRow], root: int, chosen: ThreadKey | None = None) -> ThreadKey | None:
+    """Return the thread that the answer is about; None when no thread was seen.
+
+    That is the chosen one, else the first process's main thread. When the main thread does nothing but wait and another
+    Python thread clearly works (a server's worker, a child process), it is that one. A program without Python threads
+    is judged by all of its threads.
+    """
+    if chosen in rows:
+        return chosen
+    others = [key for key, row in rows.items() if row.role != "native" and row.samples] or list(rows)
+    busiest = max(others, key=lambda key: works(rows[key]), default=None)
+    main = ThreadKey(root, root)
+    if busiest is None or main not in rows:
+        return busiest
+    own, most = works(rows[main]), works(rows[busiest])
+    return busiest if own < _RESTS and most >= own + _CLEARLY_MORE else main
+
+
+def _headline(row: ThreadRow) -> Headline:
+    sums = groups(dict(row.states))
+    return Headline(
+        pid=row.pid,
+        tid=row.tid,
+        name=row.name,
+        compute=sums[COMPUTE],
+        gpu_wait=sums[GPU_WAIT],
+        other_wait=sums[OTHER_WAIT],
+        idle=sums[IDLE],
+        states=row.states,
+        detail=row.detail,
+    )
+
+
+# ----------------------------------------------------------------------------------------- machine and GPUs
+
+
+def _cores_used(host: HostBatch) -> Value:
+    """Return the number of cores that the target kept busy."""
+    if not host.processes:
+        return NA("no process of the target was there")
+    missing = [process.cpu for process in host.processes if isinstance(process.cpu, NA)]
+    if len(missing) == len(host.processes):
+        return missing[0]
+    return sum(known(process.cpu) or 0.0 for process in host.processes)
+
+
+def _readings(gpus: Iterable[GpuBatch]) -> dict[int, list[GpuReading]]:
+    by_index: dict[int, list[GpuReading]] = defaultdict(list)
+    for batch in gpus:
+        for gpu in batch.gpus:
+            by_index[gpu.index].append(gpu)
+    return by_index
+
+
+def _gpu_facts(gpus: Sequence[GpuBatch]) -> Iterator[GpuFacts]:
+    for index, readings in sorted(_readings(gpus).items()):
+        last = readings[-1]
+        yield GpuFacts(
+            index=index,
+            name=last.name,
+            utilization=mean(gpu.metric("utilization") for gpu in readings),
+            target_sm=mean(gpu.target.sm for gpu in readings),
+            memory_used_bytes=last.metric("memory_used_bytes"),
+            memory_total_bytes=last.metric("memory_total_bytes"),
+            target_memory_bytes=last.target.memory_bytes,
+            target_present=any(gpu.target.present for gpu in readings),
+        )
+
+
+def _energy(gpus: Sequence[GpuBatch]) -> dict[int, Value]:
+    """Return the energy that each GPU used from its first reading in the window to its last, joules."""
+    return {index: _growth([gpu.metric("energy_j") for gpu in readings]) for index, readings in _readings(gpus).items()}
+
+
+def _growth(counter: Sequence[Value]) -> Value:
+    values = [value for value in counter if not isinstance(value, NA)]
+    if len(values) >= 2 and values[-1] >= values[0]:
+        return values[-1] - values[0]
+    return next((value for value in counter if isinstance(value, NA)), NA("fewer than two readings in this window"))

@@ -1,0 +1,87 @@
+"""Tallies of whole tiles of time, kept: a window moved by half a second is a sum of mostly old tiles.
+
+The screen sums up the last minute twice a second; without this, most of gputop's CPU time would go into adding up the
+same looks again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from math import ceil, floor
+from weakref import WeakKeyDictionary
+
+from gputop.analysis import rules
+from gputop.analysis.rules import Classified
+from gputop.analysis.tally import Tally, tally
+from gputop.model import Observation, Stack, Window
+from gputop.store import Store, ThreadKey
+
+#: Length of a tile, seconds; the store counts changes by the same spans.
+_TILE_S = 10.0
+#: Most tiles and classifications kept; forgetting them costs only the time to work them out again.
+_MOST_TILES, _MOST_CLASSIFIED = 50_000, 20_000
+
+
+class Tiles:
+    """What was worked out from one store already."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[ThreadKey, Window], tuple[Hashable, Tally]] = {}
+        self._classified: dict[tuple[int, int], tuple[Observation, Stack | None, Classified]] = {}
+
+    def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
+        """Return what a thread did in the window."""
+        result = Tally()
+        for part, whole in _parts(window):
+            result.add(self.kept(store, key, part) if whole else _fresh(store, key, part))
+        return result
+
+    def kept(self, store: Store, key: ThreadKey, tile: Window) -> Tally:
+        """Return what a thread did in a stretch of time that will be asked for again; do not change the result."""
+        revision = store.revision(tile)
+        found = self._tallies.get((key, tile))
+        if found and found[0] == revision:
+            return found[1]
+        if len(self._tallies) >= _MOST_TILES:
+            self._tallies.clear()
+        result = _fresh(store, key, tile)
+        self._tallies[key, tile] = revision, result
+        return result
+
+    def classified(self, observation: Observation, stack: Stack | None) -> Classified:
+        """Return the state that was observed, told more precisely by the Python stack where one is known."""
+        pair = id(observation), id(stack)
+        found = self._classified.get(pair)
+        if found is None:
+            if len(self._classified) >= _MOST_CLASSIFIED:
+                self._classified.clear()
+            state = rules.classify(observation)
+            found = observation, stack, state if stack is None else rules.refine(state, stack)
+            self._classified[pair] = found  # with both objects, so that their identities stay theirs
+        return found[2]
+
+
+_OF_STORE: WeakKeyDictionary[Store, Tiles] = WeakKeyDictionary()
+
+
+def of(store: Store) -> Tiles:
+    """Return what is kept for a store, for as long as the store lives."""
+    return _OF_STORE.setdefault(store, Tiles())
+
+
+def _fresh(store: Store, key: ThreadKey, window: Window) -> Tally:
+    return tally(list(store.peeks(key, window)), list(store.segments(key, window)))
+
+
+def _parts(window: Window) -> Iterator[tuple[Window, bool]]:
+    """Cut a window into whole tiles and the rests at its ends; say which are whole."""
+    first, last = ceil(window.start / _TILE_S), floor(window.end / _TILE_S)
+    if first >= last:
+        yield window, False
+        return
+    if window.start < first * _TILE_S:
+        yield Window(window.start, first * _TILE_S), False
+    for index in range(first, last):
+        yield Window(index * _TILE_S, (index + 1) * _TILE_S), True
+    if last * _TILE_S < window.end:
+        yield Window(last * _TILE_S, window.end), False
