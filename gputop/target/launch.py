@@ -36,8 +36,8 @@ _STEP_S = 0.02
 class Launched:
     """A program started by gputop.
 
-    The ended program stays in the process table until `close`, so that its number cannot become another's while
-    signals may still be sent. All methods may be called from any thread.
+    An ended program stays in the process table until `wait` or `close`, so that its number cannot become another's
+    while signals may still be sent. All methods may be called from any thread.
 
     Attributes:
         pid: its process, the leader of a session and process group of its own.
@@ -61,9 +61,9 @@ class Launched:
             return self._code
 
     def wait(self) -> int:
-        """Wait until it has ended and return its exit code."""
-        while (code := self.poll()) is None:
-            time.sleep(_STEP_S)
+        """Wait until it has ended, take it out of the process table, and return its exit code."""
+        code = self._end()
+        self.close()
         return code
 
     def ends_within(self, seconds: float) -> bool:
@@ -86,9 +86,9 @@ class Launched:
         self.forward(signal.SIGCONT)
         if not self.ends_within(grace):
             self.forward(signal.SIGKILL)
-        code = self.wait()
+        self._end()
         self._sweep(deadline)
-        return code
+        return self.wait()
 
     def close(self) -> None:
         """Take the program out of the process table if it has ended; a running one keeps running."""
@@ -98,6 +98,11 @@ class Launched:
             if not self._collected:
                 self._collected = True
                 os.waitpid(self.pid, 0)
+
+    def _end(self) -> int:
+        while (code := self.poll()) is None:
+            time.sleep(_STEP_S)
+        return code
 
     def _send(self, signum: int, to_group: bool) -> None:
         with suppress(ProcessLookupError, PermissionError):
