@@ -27,11 +27,12 @@ _BETTER_BY_GPM = ("pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps"
 
 @dataclass(slots=True)
 class Identity:
-    """Who a GPU is, kept when it is lost: NVML's index, its id, its product name."""
+    """Who a GPU is, kept when it is lost: NVML's index, its id, its product name, what it is a part of."""
 
     index: int
     uuid: str = ""
     name: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class NvmlGpu:
         handle = self._find()
         who, library = self.identity, self._library
         who.uuid = library.text("nvmlDeviceGetUUID", handle) or who.uuid
-        who.name = printable(library.text("nvmlDeviceGetName", handle)) or who.name
+        who.name = f"{printable(library.text('nvmlDeviceGetName', handle))} {who.part}".strip() or who.name
         self.handle = handle
 
     def _failed(self, failure: Failure) -> Seen:

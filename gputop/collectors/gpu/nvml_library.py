@@ -54,6 +54,9 @@ _REASONS = {
 ELSEWHERE = ("/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib")
 LIBRARY = "libnvidia-ml.so.1"
 
+#: The GPU's device file under WSL, and nowhere else.
+WSL_DEVICE = "/dev/dxg"
+
 _INIT_TROUBLES = {
     LIBRARY_NOT_FOUND: (
         f"no NVIDIA driver here: {LIBRARY} is neither on the loader's path nor in {', '.join(ELSEWHERE)}",
@@ -113,7 +116,7 @@ class Library:
     def __init__(self, module: Any, stopping: threading.Event) -> None:
         self.module = module
         #: Under WSL the driver leaves out much of what it reports elsewhere.
-        self.wsl = os.path.exists("/dev/dxg")
+        self.wsl = os.path.exists(WSL_DEVICE)
         self._stopping = stopping
         self._error = module.NVMLError
         self._mismatch = getattr(module, "NVMLLibraryMismatchError", module.NVMLError)

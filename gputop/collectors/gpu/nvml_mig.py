@@ -62,7 +62,7 @@ class Instances:
         if uuid not in self._known:
             number = self._library.call("nvmlDeviceGetGpuInstanceId", handle)
             parts: tuple[Part, ...] = (MEMORY, Gpm((gpu.handle, number)))
-            identity = Identity(self._next, uuid, f"MIG instance {number} of GPU {gpu.identity.index}")
+            identity = Identity(self._next, uuid, part=f"(MIG instance {number} of GPU {gpu.identity.index})")
             self._known[uuid] = NvmlGpu(self._library, identity, lambda: handle, parts, self._clocks)
             self._next += 1
         return self._known[uuid]
