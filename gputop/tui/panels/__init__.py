@@ -1,0 +1,18 @@
+"""The panels of the overview: one registry, from the top of the screen to its bottom."""
+
+from __future__ import annotations
+
+from gputop.tui.panels import cores, gpus, header, hot, output, status, timeline, verdict
+from gputop.tui.panels.base import Panel
+
+PANELS: tuple[Panel, ...] = (
+    header.PANEL,
+    verdict.PANEL,
+    timeline.PANEL,
+    hot.PANEL,
+    gpus.PANEL,
+    cores.PANEL,
+    output.PANEL,
+    status.NOTES,
+    status.STATUS,
+)

@@ -1,0 +1,179 @@
+"""The GPUs: in full for one or two, one line each from three up; what cannot be read says why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.model import NA, GpuReading, Value
+from gputop.tui.bars import meter
+from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size
+from gputop.tui.panels.base import Panel, Rows, padded, rule
+from gputop.tui.view import Scene
+
+_FULL = 6
+_LABEL, _VALUE, _MORE, _MOST_BAR = 7, 17, 17, 24
+#: What GPM says about the use of the GPU while it is busy: metric, label, and label where room is scarce.
+_EFFICIENCY = (
+    ("sm_active", "SM active", "SM"),
+    ("sm_occupancy", "occupancy", "occ."),
+    ("tensor", "tensor", "tensor"),
+    ("dram", "DRAM", "DRAM"),
+)
+
+
+def _rows(scene: Scene, width: int, height: int) -> Rows:
+    gpus = scene.summary.gpus if scene.summary else ()
+    if not gpus:
+        return Rows(2, 2) if scene.summary else Rows(2, _FULL)
+    if height < 40 and width < 116:
+        return Rows(2, 1 + len(gpus) if len(gpus) > 1 else 3, 2)
+    if len(gpus) <= 2:
+        return Rows(2, _FULL * len(gpus), 3)
+    return Rows(2, 1 + len(gpus), 3)
+
+
+def _draw(scene: Scene, width: int, height: int) -> list[Line]:
+    gpus = scene.summary.gpus if scene.summary else ()
+    if not gpus:
+        words = _missing(scene)
+        return padded([rule(scene, [("GPU", "strong!b")], width), line(((f"  {words}", "dim"),), width)], width, height)
+    if len(gpus) <= 2 and height >= _FULL * len(gpus):
+        lines = [row for gpu in gpus for row in _full(scene, gpu, width)]
+    elif len(gpus) == 1:
+        lines = _full(scene, gpus[0], width)
+    else:
+        lines = _listed(scene, gpus, width, height)
+    return padded(lines, width, height)
+
+
+def _missing(scene: Scene) -> str:
+    if scene.summary is None:
+        return "waiting for the first reading"
+    note = next((note for note in scene.summary.notes if note.source == "gpu"), None)
+    return note.what if note else "none found"
+
+
+# --------------------------------------------------------------------------------------------- one in full
+
+
+def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
+    title: list[Span] = [(f"GPU {gpu.index}", "strong!b"), (f" {scene.glyphs.dot} {gpu.name}", "title")]
+    head = rule(scene, title, width, _company(gpu))
+    if gpu.error:
+        return [head, line(((f"  {gpu.error}", "bad"),), width)]
+    util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
+    power, limit, mine = gpu.metric("power_w"), gpu.metric("power_limit_w"), gpu.target.memory_bytes
+    return [
+        head,
+        _meter(scene, "util", util, "gpu", percent(util), _own(percent(gpu.target.sm)), width),
+        _meter(scene, "memory", _ratio(used, total), "memory", _of(used, total), _own(size(mine)), width),
+        _meter(scene, "power", _ratio(power, limit), "warn", _watts(power, limit), _climate(gpu), width),
+        _efficiency(gpu, width),
+        _traffic(scene, gpu, width),
+    ]
+
+
+def _company(gpu: GpuReading) -> list[Span]:
+    if gpu.throttle:
+        return [(f"held down: {', '.join(gpu.throttle)}", "warn!b")]
+    if isinstance(gpu.others, NA):
+        return []
+    return [(f"{gpu.others:.0f} other processes" if gpu.others != 1 else "1 other process", "title")]
+
+
+def _own(text: str) -> str:
+    return "" if text == "n/a" else f"process {text}"
+
+
+def _ratio(value: Value, most: Value) -> Value:
+    if isinstance(value, NA) or isinstance(most, NA):
+        return value if isinstance(value, NA) else most
+    return value / most if most > 0 else NA("no limit known")
+
+
+def _of(used: Value, total: Value) -> str:
+    return f"{gib(used)} of {gib(total)} GiB"
+
+
+def _watts(power: Value, limit: Value) -> str:
+    if isinstance(power, NA):
+        return "n/a"
+    return f"{power:.0f} W" if isinstance(limit, NA) else f"{power:.0f} of {limit:.0f} W"
+
+
+def _climate(gpu: GpuReading) -> str:
+    parts = [number(gpu.metric("temperature_c"), "°C"), number(gpu.metric("clock_sm_mhz"), "MHz")]
+    return "  ".join(part for part in parts if part != "n/a")
+
+
+def _meter(scene: Scene, label: str, share: Value, style: str, value: str, more: str, width: int) -> Line:
+    cells = max(4, min(_MOST_BAR, width - _LABEL - _VALUE - _MORE - 3))
+    known = [] if isinstance(share, NA) else [(style, share)]
+    drawn = meter(known, cells, scene.glyphs)
+    tone = "dim" if value == "n/a" else "strong!b"
+    reason = share.reason if isinstance(share, NA) and value == "n/a" else more
+    return line(((f" {label:<{_LABEL}}", "dim"), *drawn, (f"  {fit(value, _VALUE)}", tone), (reason, "dim")), width)
+
+
+def _efficiency(gpu: GpuReading, width: int) -> Line:
+    """Return how well the GPU is used while it is busy; utilisation alone does not tell."""
+    spans: list[Span] = []
+    reason = ""
+    for name, long, short in _EFFICIENCY:
+        value = gpu.metric(f"gpm.{name}")
+        if isinstance(value, NA):
+            reason = value.reason
+            continue
+        spans += [(f" {long if width >= 60 else short} ", "dim"), (f"{percent(value):<5}", "text"), (" ", "text")]
+    if not spans:
+        return line(((f" SM active, tensor, DRAM: {reason}", "dim"),), width)
+    return line(spans, width)
+
+
+def _traffic(scene: Scene, gpu: GpuReading, width: int) -> Line:
+    """Return what goes over the buses, where it can be measured."""
+    spans: list[Span] = []
+    for bus, label in (("pcie", "PCIe"), ("nvlink", "NVLink")):
+        for way, arrow in (("rx", scene.glyphs.receive), ("tx", scene.glyphs.send)):
+            value = gpu.metric(f"gpm.{bus}_{way}_bps")
+            value = gpu.metric(f"{bus}_{way}_bps") if isinstance(value, NA) else value
+            if not isinstance(value, NA):
+                spans += [(f" {label} {arrow} ", "dim"), (f"{value / 1e6:.0f} MB/s ", "text")]
+    return line(spans, width)
+
+
+# -------------------------------------------------------------------------------------------- many as lines
+
+
+def _listed(scene: Scene, gpus: Sequence[GpuReading], width: int, height: int) -> list[Line]:
+    room = height - 1
+    shown = gpus if len(gpus) <= room else gpus[: max(0, room - 1)]
+    title: list[Span] = [
+        ("GPUs", "strong!b"),
+        (f" {scene.glyphs.dot} {len(gpus)} {scene.glyphs.times} {gpus[0].name}", "title"),
+    ]
+    lines = [rule(scene, title, width)]
+    lines += [_listed_one(scene, gpu, width) for gpu in shown]
+    if len(shown) < len(gpus):
+        lines.append(line(((f"  {len(gpus) - len(shown)} more", "dim"),), width))
+    return lines
+
+
+def _listed_one(scene: Scene, gpu: GpuReading, width: int) -> Line:
+    mine = gpu.target.present or not isinstance(gpu.target.sm, NA)
+    head: Span = (f"{gpu.index:>3} ", "strong!b" if mine else "dim")
+    if gpu.error:
+        return line((head, (gpu.error, "bad")), width)
+    util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
+    cells = max(4, min(12, (width - 46) // 2))
+    spans: list[Span] = [head, *_small(scene, util, "gpu", cells), (f"{percent(util):>6}  ", "text")]
+    spans += [*_small(scene, _ratio(used, total), "memory", cells), (f"{_of(used, total):>16} ", "text")]
+    tail = [(f"{number(gpu.metric('power_w'), 'W'):>6} {number(gpu.metric('temperature_c'), '°C'):>6}", "dim")]
+    return line(spans, width, tail)
+
+
+def _small(scene: Scene, share: Value, style: str, cells: int) -> Line:
+    return meter([] if isinstance(share, NA) else [(style, share)], cells, scene.glyphs)
+
+
+PANEL = Panel("gpus", "right", 4, _rows, _draw)

@@ -1,0 +1,102 @@
+"""The notes (what does not work, and the remedy) and the last line: state, messages, keys."""
+
+from __future__ import annotations
+
+import time
+
+from gputop.tui.actions import ACTIONS
+from gputop.tui.cells import Line, Span, duration, line, percent, width_of
+from gputop.tui.panels.base import Panel, Rows, padded
+from gputop.tui.view import Scene
+
+_MOST_NOTES = 3
+#: From here up there is room for the sampling rates beside the keys.
+_WIDE = 110
+
+
+def _note_rows(scene: Scene, _width: int, height: int) -> Rows:
+    notes = len(scene.summary.notes) if scene.summary else 0
+    most = min(notes, 1 if height < 30 else _MOST_NOTES)
+    return Rows(most, most)
+
+
+def _draw_notes(scene: Scene, width: int, height: int) -> list[Line]:
+    notes = scene.summary.notes if scene.summary else ()
+    lines = []
+    for note in notes[:height]:
+        spans: list[Span] = [(f" {scene.glyphs.warn} ", "warn!b"), (note.what, "text")]
+        if note.remedy:
+            spans += [("  try: ", "accent"), (note.remedy, "dim")]
+        lines.append(line(spans, width))
+    hidden = len(notes) - height
+    if hidden > 0 and lines:
+        more: Span = (f" +{hidden} more ", "warn!b")
+        lines[-1] = (*line(lines[-1], width - width_of((more,))), more)
+    return padded(lines, width, height)
+
+
+def _status(scene: Scene, width: int, height: int) -> list[Line]:
+    chip, words = _mode(scene)
+    left: list[Span] = [(f" {chip[0]} ", f"ink/{chip[1]}!b"), (f" {words}" if words else "", "text/bar")]
+    if scene.message is not None and scene.message.until > scene.now:
+        left += [("  ", "text/bar"), (scene.message.text, f"{scene.message.tone}/bar!b")]
+    elif scene.busy:
+        left += [("  ", "text/bar"), (scene.busy, "accent/bar")]
+    elif width >= _WIDE:
+        left += _sampling(scene)
+    return padded([line(left, width, _keys(width - width_of(left) - 2), (" ", "text/bar"))], width, height)
+
+
+def _sampling(scene: Scene) -> list[Span]:
+    cost = scene.summary.cost if scene.summary else None
+    if cost is None or not scene.source.live:
+        return []
+    rates = f"stacks {cost.stack_rate_hz:.0f} Hz {scene.glyphs.dot} peek {cost.peek_rate_hz:.0f} Hz"
+    spans: list[Span] = [("  ", "text/bar"), (rates, "warn/bar" if cost.limited else "dim/bar")]
+    if cost.failed >= 0.005:
+        tone = "warn/bar" if cost.failed > 0.1 else "dim/bar"
+        spans.append((f" {scene.glyphs.dot} failed {percent(cost.failed)}", tone))
+    return spans
+
+
+def _mode(scene: Scene) -> tuple[tuple[str, str], str]:
+    """Return the chip (words, style) that says what kind of picture this is, and what follows it."""
+    glyphs, source = scene.glyphs, scene.source
+    if scene.view.paused is not None:
+        since = time.strftime("%H:%M:%S", time.localtime(scene.clock(scene.view.paused)))
+        return (f"{glyphs.pause} PAUSED", "warn"), f"since {since}, sampling goes on"
+    if source.exited is not None:
+        return (f"{glyphs.stop} EXITED", "bad"), _exit_words(scene, source.exited[0])
+    if not source.live:
+        return (f"{glyphs.live} RECORDING", "accent"), ""
+    if scene.summary is None:
+        return (f"{glyphs.dot} ATTACHING", "dim"), ""
+    if scene.late:
+        return (f"{glyphs.warn} LATE", "warn"), f"picture is {scene.late:.0f} s old"
+    return (f"{glyphs.live} LIVE", "good"), "" if scene.view.rate == 1 else f"rates {glyphs.times} {scene.view.rate:g}"
+
+
+def _exit_words(scene: Scene, code: int | None) -> str:
+    span = scene.source.span()
+    lived = span.end + scene.session.epoch - scene.session.root.started_unix if span else 0
+    with_code = f"with code {code}" if code is not None else "(code unknown)"
+    return f"{with_code} after {duration(lived) if lived >= 60 else f'{lived:.0f} s'}, still browsable"
+
+
+def _keys(room: int) -> list[Span]:
+    """Return the keys worth showing, as many as fit, the most useful first."""
+    spans: list[Span] = []
+    for action in sorted((item for item in ACTIONS if item.hint), key=lambda item: item.rank):
+        item: list[Span] = [("  ", "text/bar"), (action.shown, "accent/bar!b"), (f" {action.hint}", "dim/bar")]
+        if width_of(spans) + width_of(item) > room:
+            break
+        spans += item
+    return [*spans, (" ", "text/bar")] if spans else []
+
+
+def _click(_scene: Scene, _x: int, _y: int, _width: int) -> str:
+    return "help"
+
+
+NOTES = Panel("notes", "full", 7, _note_rows, _draw_notes, lambda *_: "advice")
+STATUS = Panel("status", "full", 1, lambda *_: Rows(1, 1), _status, _click)

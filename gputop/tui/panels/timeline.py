@@ -1,0 +1,246 @@
+"""The timeline: what the headline thread did, with the GPUs, their memory and the CPU on the same time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.analysis.results import Headline, Series, Timeline
+from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
+from gputop.model import NA, Value
+from gputop.tui.bars import Parts, curve, in_order, quantise, stack
+from gputop.tui.cells import Line, Span, fit, gib, line, percent, width_of
+from gputop.tui.panels.base import Panel, Rows, padded, rule, swatch
+from gputop.tui.view import Scene
+
+_WIDE, _MIDDLE = 100, 60
+#: GPUs that get a row of their own; the GPU panel has the others.
+_MOST_GPUS = 4
+#: Ways to write the legend, tried in turn until one fits: with labels, gap, smallest share.
+_LEGENDS = (
+    (True, 3, 0.0),
+    (True, 2, 0.0),
+    (True, 2, 0.02),
+    (True, 1, 0.04),
+    (False, 2, 0.0),
+    (False, 1, 0.03),
+    (False, 1, 0.1),
+)
+_GROUPS = (
+    (COMPUTE, "compute", "good"),
+    (GPU_WAIT, "gpu wait", "gpu_wait"),
+    (OTHER_WAIT, "waiting", "warn"),
+    (IDLE, "idle", "dim"),
+)
+
+
+def _gutters(width: int) -> tuple[int, int]:
+    """Return the columns left and right of the chart: labels, and the newest values."""
+    if width >= _WIDE:
+        return 8, 24
+    return (7, 9) if width >= _MIDDLE else (5, 6)
+
+
+def columns(width: int) -> int:
+    """Return how many steps the timeline has at this width of the screen."""
+    return max(1, width - sum(_gutters(width)))
+
+
+def _rows(scene: Scene, width: int, height: int) -> Rows:
+    if height < 16:
+        return Rows(2, max(2, height // 3))
+    return Rows(5, max(7, height * 2 // 5), 3)
+
+
+def _draw(scene: Scene, width: int, height: int) -> list[Line]:
+    timeline = scene.summary.timeline if scene.summary else None
+    curves = _curves(scene, timeline) if timeline else []
+    plan = _plan(height, len(curves))
+    lines: list[Line] = []
+    if plan.title:
+        lines.append(_title(scene, width))
+    lines.append(_legend(scene, width))
+    lines += _chart(scene, timeline, width, plan.chart)
+    for index, (label, series, style, value) in enumerate(curves[: plan.curves]):
+        lines += _curve(scene, label, series, style, value, width, 2 if index < plan.tall else 1)
+    if plan.axis:
+        lines.append(_axis(scene, width))
+    return padded(lines, width, height)
+
+
+class _Plan:
+    """How the rows of the panel are used."""
+
+    def __init__(self, height: int, curves: int) -> None:
+        self.title = height >= 5
+        rest = height - 1 - self.title
+        self.curves = min(curves, max(0, (rest - 1) // 2))
+        rest -= self.curves
+        self.axis = rest >= 5
+        rest -= self.axis
+        self.tall = min(self.curves, max(0, (rest - 4) // 3))
+        self.chart = max(1, rest - self.tall)
+
+
+_plan = _Plan
+
+
+def _title(scene: Scene, width: int) -> Line:
+    headline = scene.summary.headline if scene.summary else None
+    name: list[Span] = (
+        [(fit(headline.name, min(28, len(headline.name))), "strong!b")] if headline else [("timeline", "title")]
+    )
+    if headline:
+        name += [(f" {scene.glyphs.dot} what it does", "title")]
+    span = f"last {scene.view.seconds:.0f} s"
+    right: list[Span] = [(span, "title")]
+    if scene.view.paused is not None:
+        right = [(f"{scene.glyphs.pause} frozen", "warn!b"), (f" {scene.glyphs.dot} {span}", "title")]
+    return rule(scene, name, width, right)
+
+
+def _legend(scene: Scene, width: int) -> Line:
+    headline = scene.summary.headline if scene.summary else None
+    if headline is None or not headline.states:
+        return line(((" no thread seen yet", "dim"),), width)
+    shares = [(name, share) for name, share in in_order(headline.states.items()) if share >= 0.005]
+    for labels, gap, least in _LEGENDS:
+        spans = _items(scene, [item for item in shares if item[1] >= least], labels, gap)
+        if width_of(spans) <= width:
+            break
+    return line(spans, width)
+
+
+def _items(scene: Scene, shares: list[tuple[str, float]], labels: bool, gap: int) -> list[Span]:
+    spans: list[Span] = [(" ", "text")]
+    for name, share in shares:
+        label = f" {BY_ID[name].label}" if labels else ""
+        spans += [swatch(scene, name), (label, "dim"), (f" {percent(share)}", "text"), (" " * gap, "text")]
+    return spans
+
+
+# ------------------------------------------------------------------------------------------------ the areas
+
+
+def _chart(scene: Scene, timeline: Timeline | None, width: int, height: int) -> list[Line]:
+    left, right = _gutters(width)
+    count = width - left - right
+    if timeline is None:
+        return [line((), width)] * height
+    parts, first = _parts(timeline, count, height)
+    rows = stack(parts, height, first, scene.glyphs, scene.coloured)
+    headline = scene.summary.headline if scene.summary else None
+    return [
+        line((_level(scene, row, height, left), *cells, *_share(headline, row, right, height)), width)
+        for row, cells in enumerate(rows)
+    ]
+
+
+def _parts(timeline: Timeline, count: int, height: int) -> tuple[list[Parts], int]:
+    """Return the newest `count` columns, filled up on the left, and the running number of the first."""
+    shown = timeline.columns[-count:]
+    parts = [quantise(in_order(column.states.items()), height) for column in shown]
+    first = round(shown[0].start / shown[0].seconds) if shown and shown[0].seconds else 0
+    return [()] * (count - len(parts)) + parts, first - (count - len(parts))
+
+
+def _level(scene: Scene, row: int, height: int, left: int) -> Span:
+    marks = {0: "100 %", height - 1: "0 %"} if height > 1 else {}
+    if height >= 5 and height % 2:
+        marks[height // 2] = "50 %"
+    if left < 7:
+        marks = {}
+    return (
+        f"{marks.get(row, ''):>{left - 2}} {scene.glyphs.axis if left >= 7 else ' '}",
+        "faint" if row not in marks else "dim",
+    )
+
+
+def _share(headline: Headline | None, row: int, right: int, height: int) -> tuple[Span, ...]:
+    """Return the split of the window beside the chart."""
+    if headline is None or right < 20 or height < len(_GROUPS) or row >= len(_GROUPS):
+        return ()
+    group, label, style = _GROUPS[row]
+    share = getattr(headline, "other_wait" if group == OTHER_WAIT else group)
+    tone = style if share >= 0.005 else "faint"
+    return ((f"   {label:<9}", "dim"), (f"{percent(share):>6}", f"{tone}!b"))
+
+
+# ----------------------------------------------------------------------------------------------- the curves
+
+_Curve = tuple[str, Sequence[Value], str, str]
+
+
+def _curves(scene: Scene, timeline: Timeline) -> list[_Curve]:
+    """Return (label, values, style, newest value in words), the most telling first."""
+    memory = dict(zip((item.label for item in timeline.gpus), timeline.gpu_memory, strict=False))
+    one = len(timeline.gpus) == 1
+    found: list[_Curve] = []
+    for index, series in enumerate(timeline.gpus[:_MOST_GPUS]):
+        found.append((f"GPU {index}", series.values, "gpu", f"util {percent(_newest(series))}"))
+    found.append(("CPU", timeline.cpu.values, "cpu", _cpu_words(scene, timeline.cpu)))
+    if one and memory:
+        series = timeline.gpu_memory[0]
+        found.append(("mem", series.values, "memory", _memory_words(scene, series)))
+    return found
+
+
+def _newest(series: Series) -> Value:
+    for value in reversed(series.values):
+        if not isinstance(value, NA):
+            return value
+    return series.values[-1] if series.values else NA("nothing was sampled")
+
+
+def _cpu_words(scene: Scene, series: Series) -> str:
+    host = scene.summary.host if scene.summary else None
+    if host is None or not host.processes:
+        return percent(_newest(series))
+    known = [process.cpu for process in host.processes if not isinstance(process.cpu, NA)]
+    return f"{sum(known):.1f} of {len(host.cores)} cores"
+
+
+def _memory_words(scene: Scene, series: Series) -> str:
+    gpus = scene.summary.gpus if scene.summary else ()
+    if not gpus:
+        return percent(_newest(series))
+    used, total = gpus[0].metric("memory_used_bytes"), gpus[0].metric("memory_total_bytes")
+    return f"{gib(used)} of {gib(total)} GiB"
+
+
+def _curve(
+    scene: Scene, label: str, values: Sequence[Value], style: str, value: str, width: int, height: int
+) -> list[Line]:
+    left, right = _gutters(width)
+    count = width - left - right
+    shown = tuple(values)[-count:]
+    shown = (NA("before the first sample"),) * (count - len(shown)) + shown
+    rows = curve(shown, height, style, scene.glyphs)
+    lines = []
+    for row, cells in enumerate(rows):
+        last = row == height - 1
+        head = f"{label if last else '':>{left - 2}} {scene.glyphs.axis if left >= 7 else ' '}"
+        tail = _tail(value, right) if last else ""
+        lines.append(line(((head, "dim"), *cells, (tail, "text")), width))
+    return lines
+
+
+def _tail(value: str, right: int) -> str:
+    if right >= 20:
+        return f"   {value}"
+    short = value.removeprefix("util ").replace(" of ", "/").replace(" cores", "")
+    return f"{short:>{right}}" if len(short) <= right else fit(f" {short}", right)
+
+
+def _axis(scene: Scene, width: int) -> Line:
+    left, right = _gutters(width)
+    count = width - left - right
+    steps = 4 if count >= 60 else 2
+    text = ""
+    for step in range(steps):
+        label = f"{scene.glyphs.minus}{scene.view.seconds * (steps - step) / steps:.0f} s"
+        text += fit(label, count * (step + 1) // steps - count * step // steps)
+    text = text[: count - 3] + "now"
+    return line(((" " * left, "text"), (text, "faint")), width)
+
+
+PANEL = Panel("timeline", "full", 2, _rows, _draw)

@@ -1,0 +1,1 @@
+"""The screens: the overview, and what opens over it."""

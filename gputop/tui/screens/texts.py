@@ -1,0 +1,82 @@
+"""The texts of the pages: help, made from the registries, and advice, made from the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gputop.analysis.states import STATES
+from gputop.tui.actions import ACTIONS
+from gputop.tui.cells import Line, Span, wrap
+from gputop.tui.panels.base import swatch
+from gputop.tui.panels.verdict import tone
+from gputop.tui.view import Scene
+
+_KEY = 10
+
+
+def help_text(scene: Scene, width: int) -> list[Line]:
+    """Return the help: what the screen answers, the keys, the states."""
+    lines = _paragraph(
+        "One question, answered live: what is the process waiting for? The verdict says it in words; the timeline "
+        "shows what its main thread did, with the GPUs and the CPU on the same time axis; the table shows where.",
+        width,
+    )
+    lines += _heading("Keys")
+    for action in ACTIONS:
+        keys = action.shown
+        lines += _entry((f"{keys:<{_KEY}}", "accent!b"), action.help, width)
+    lines += _heading("States of a thread, and how they are drawn")
+    for state in STATES:
+        lines += _entry(swatch(scene, state.id), f"{state.label:<10}{state.meaning}", width, gap=" " * (_KEY - 1))
+    lines += _heading("Numbers")
+    lines += _paragraph(
+        "self: share of the window's wall time in the function itself; total: in it and what it calls. Summed over "
+        "threads they may exceed 100 %. n/a: not measured, and never an invented 0. own: what gputop costs, in "
+        "percent of one core; stopped: share of the time that the most stopped thread was held up for a look at it.",
+        width,
+    )
+    return lines
+
+
+def advice_text(scene: Scene, width: int) -> list[Line]:
+    """Return the verdict with its evidence and advice, then the notes with their remedies."""
+    if scene.summary is None:
+        return [(("Nothing has been sampled yet.", "dim"),)]
+    verdict = scene.summary.verdict
+    likely = "Probably: " if verdict.likely else ""
+    lines: list[Line] = [((f"{likely}{verdict.title}", f"{tone(verdict)}!b"),)]
+    lines += [((text, "strong"),) for text in wrap(verdict.sentence, width)]
+    if verdict.evidence:
+        lines += _heading("Evidence")
+        lines += _bullets(scene, verdict.evidence, width)
+    if verdict.advice:
+        lines += _heading("What usually helps, most likely first")
+        for place, text in enumerate(verdict.advice, 1):
+            lines += _entry((f"{place}. ", "accent!b"), text, width)
+    if scene.summary.notes:
+        lines += _heading("What does not work here")
+        for note in scene.summary.notes:
+            lines += _entry((f"{scene.glyphs.warn} ", "warn!b"), note.what, width)
+            if note.remedy:
+                lines += _entry(("  try: ", "accent"), note.remedy, width)
+    return lines
+
+
+def _bullets(scene: Scene, texts: Iterable[str], width: int) -> list[Line]:
+    return [row for text in texts for row in _entry((f"{scene.glyphs.dot} ", "dim"), text, width)]
+
+
+def _heading(text: str) -> list[Line]:
+    return [(("", "text"),), ((text, "title!b"),)]
+
+
+def _paragraph(text: str, width: int) -> list[Line]:
+    return [((row, "text"),) for row in wrap(text, width)]
+
+
+def _entry(head: Span, text: str, width: int, gap: str = "") -> list[Line]:
+    """Return a text with a hanging head."""
+    indent = len(head[0]) + len(gap)
+    rows = wrap(text, max(10, width - indent)) or [""]
+    first: Line = (head, (f"{gap}{rows[0]}", "text"))
+    return [first, *(((" " * indent, "text"), (row, "text")) for row in rows[1:])]

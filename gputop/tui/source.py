@@ -1,0 +1,84 @@
+"""What the screen needs from below: a `Source` (the live engine, or a recording).
+
+The screen calls `summary` and `snapshot` from worker threads of its own; everything else is called from the thread
+of the user interface and returns at once.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from gputop.analysis.results import Summary, Window
+from gputop.model import Session
+
+if TYPE_CHECKING:
+    from gputop.target.find import Candidate
+
+#: (pid, tid) of a thread.
+Thread = tuple[int, int]
+
+
+class Outcome(enum.Enum):
+    """Why the screen ended; what happens to a launched command is the caller's to do."""
+
+    QUIT = "quit"  # nothing to decide: attached, a recording, or the command has ended
+    TERMINATE = "terminate"  # the user wants the launched command ended
+    LEAVE = "leave"  # the user wants the launched command to go on
+    LOST = "lost"  # the terminal is gone, or a signal asked us to go
+
+
+class Source(Protocol):
+    """Something to look at.
+
+    Attributes:
+        session: what it is about; known before anything is sampled.
+        live: it still grows; False for a recording.
+        launched: gputop started the command itself, so that quitting has to ask what becomes of it.
+        output: the file that a launched command prints to, or None.
+        exited: None while the target lives; then its exit code, None in the tuple when it is not known.
+    """
+
+    @property
+    def session(self) -> Session: ...
+    @property
+    def live(self) -> bool: ...
+    @property
+    def launched(self) -> bool: ...
+    @property
+    def output(self) -> Path | None: ...
+    @property
+    def exited(self) -> tuple[int | None] | None: ...
+
+    def span(self) -> Window | None:
+        """Return the time for which anything is kept, None before the first sample."""
+
+    def summary(self, window: Window, columns: int, thread: Thread | None = None) -> Summary:
+        """Sum up a window, with a timeline of `columns` steps of `thread` (None: analysis chooses); may be slow."""
+
+    def set_rate(self, factor: float) -> None:
+        """Sample at `factor` times the configured rates from now on."""
+
+    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
+        """Write a trace of the last `seconds` and return its path; slow, tells how far it is.
+
+        Raises:
+            GputopError: it could not be written; nothing half-written is left.
+        """
+
+    def output_lines(self, count: int) -> list[str]:
+        """Return the last lines that the launched command printed, made printable."""
+
+    def forward(self, signum: int) -> None:
+        """Pass a signal on to the launched command."""
+
+    def terminate(self) -> None:
+        """End the launched command."""
+
+
+#: Lists what can be attached to; may be slow (called from a worker thread).
+Find = Callable[[], "Sequence[Candidate]"]
+#: Attaches; may be slow and raise `GputopError` (called from a worker thread).
+Attach = Callable[[int], Source]

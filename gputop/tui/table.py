@@ -1,0 +1,98 @@
+"""The rows of the hottest functions or lines: filtered, ordered with hysteresis, with a cursor that follows its row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.analysis.results import FunctionRow, LineRow, Summary
+from gputop.tui.order import Order
+from gputop.tui.view import View
+
+Row = FunctionRow | LineRow
+Key = tuple[str, ...]
+
+#: Rows below this share of the window are noise.
+_LEAST = 0.0005
+
+
+def key(row: Row) -> Key:
+    """Return what identifies a row from one tick to the next."""
+    return (row.file, str(row.line)) if isinstance(row, LineRow) else (row.file, row.name)
+
+
+def name(row: Row) -> str:
+    """Return the function that a row is of."""
+    return row.function if isinstance(row, LineRow) else row.name
+
+
+def matches(row: Row, text: str) -> bool:
+    """Return whether a filter's text is in the function or the file, without regard to case."""
+    return text.lower() in f"{name(row)} {row.file}".lower()
+
+
+class Table:
+    """The rows to show, in order, and where the cursor is."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.found = 0
+        self._order = Order()
+        self._page = 1
+
+    def update(self, summary: Summary | None, view: View) -> None:
+        """Take the rows of a new summary, or of a changed view."""
+        source: Sequence[Row] = () if summary is None else summary.lines if view.by_line else summary.functions
+        kept = {key(row): row for row in source if row.total_share >= _LEAST}
+        self.found = len(kept)
+        if view.filter:
+            kept = {name: row for name, row in kept.items() if matches(row, view.filter)}
+        self.rows = self._sorted(kept, view)
+        self._clamp(view)
+
+    def _sorted(self, rows: dict[Key, Row], view: View) -> list[Row]:
+        if view.sort == "function":
+            return sorted(rows.values(), key=lambda row: (name(row).lower(), row.file, row.line))
+        if view.sort == "file":
+            return sorted(rows.values(), key=lambda row: (row.file, row.line, name(row)))
+        total = view.sort == "total"
+        values = {name: row.total_share if total else row.self_share for name, row in rows.items()}
+        return [rows[name] for name in self._order.settle(values, f"{view.sort} {view.by_line}")]
+
+    def cursor(self, view: View) -> int | None:
+        """Return the place of the selected row, None while nothing is selected or it is not in the table."""
+        if view.selected is None:
+            return None
+        return next((place for place, row in enumerate(self.rows) if key(row) == view.selected), None)
+
+    def move(self, view: View, step: int) -> None:
+        """Move the cursor by rows; the first move selects the first row shown."""
+        if not self.rows:
+            return
+        place = self.cursor(view)
+        place = view.top if place is None else min(len(self.rows) - 1, max(0, place + step))
+        self.select(view, place)
+
+    def select(self, view: View, place: int) -> None:
+        """Put the cursor on a row, and scroll so that it is shown."""
+        if 0 <= place < len(self.rows):
+            view.selected = key(self.rows[place])
+            view.top = min(max(view.top, place - self._page + 1), place)
+
+    def scroll(self, view: View, step: int) -> None:
+        """Scroll without moving the cursor."""
+        view.top += step
+        self._clamp(view)
+
+    def fitted(self, view: View, page: int) -> list[Row]:
+        """Return the rows that a page of this many shows, and remember its size."""
+        self._page = max(1, page)
+        self._clamp(view)
+        return self.rows[view.top : view.top + page]
+
+    @property
+    def page(self) -> int:
+        """Return how many rows were shown last."""
+        return self._page
+
+    def _clamp(self, view: View) -> None:
+        view.top = max(0, min(view.top, len(self.rows) - self._page))

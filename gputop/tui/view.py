@@ -1,0 +1,104 @@
+"""What the user has chosen, and the scene that panels draw: plain data, no Textual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gputop.analysis.results import Summary, Window
+from gputop.model import Session
+from gputop.tui.glyphs import BRAILLE, Glyphs
+from gputop.tui.source import Source, Thread
+
+if TYPE_CHECKING:
+    from gputop.tui.table import Table
+
+#: What the keys 1 to 4 sort by.
+SORTS = ("self", "total", "function", "file")
+
+
+@dataclass
+class View:
+    """The user's choices; they outlive every tick.
+
+    Attributes:
+        seconds: length of the window shown.
+        reset_at: monotonic time before which nothing is summed (the `r` key); 0 for never.
+        paused: monotonic time at which the picture was frozen, None while it is live.
+        by_line: the table lists source lines instead of functions.
+        sort: one of `SORTS`.
+        filter: only rows whose function or file holds this text, without regard to case.
+        thread: the thread chosen in the threads screen, None for the one that analysis chooses.
+        selected: the row the cursor is on, by its key (a row moves, the cursor follows it).
+        top: first row shown.
+        rate: factor on the sampling rates.
+    """
+
+    seconds: float = 60.0
+    reset_at: float = 0.0
+    paused: float | None = None
+    by_line: bool = False
+    sort: str = "self"
+    filter: str = ""
+    thread: Thread | None = None
+    selected: tuple[str, ...] | None = None
+    top: int = 0
+    rate: float = 1.0
+
+    def window(self, span: Window | None, now: float, columns: int) -> Window:
+        """Return the window to ask for: the newest `seconds`, on a grid of whole timeline steps.
+
+        On the grid a step keeps its samples while the picture scrolls; off it every column would flicker.
+        """
+        end = span.end if span else now
+        step = self.seconds / max(1, columns)
+        end = (end // step + 1) * step
+        return Window(max(end - self.seconds, self.reset_at), end)
+
+
+@dataclass
+class Message:
+    """A line that goes away by itself: what happened, how it is meant ("good", "warn", "bad", "text"), until when."""
+
+    text: str
+    tone: str = "text"
+    until: float = 0.0
+
+
+@dataclass
+class Scene:
+    """Everything a panel needs to draw itself.
+
+    Attributes:
+        source: where facts come from that are not in the summary (output, exit).
+        table: the rows of the hottest functions.
+        view: the user's choices.
+        summary: the newest, or the frozen one; None before the first.
+        now: monotonic seconds.
+        glyphs, coloured: how to draw.
+        output: last lines of the program's output.
+        busy: what is being done now ("writing the snapshot"), empty for nothing.
+        message: the last thing worth saying.
+        late: seconds since the newest summary came, once that is worth saying.
+    """
+
+    source: Source
+    table: Table
+    view: View = field(default_factory=View)
+    summary: Summary | None = None
+    now: float = 0.0
+    glyphs: Glyphs = BRAILLE
+    coloured: bool = True
+    output: list[str] = field(default_factory=list)
+    busy: str = ""
+    message: Message | None = None
+    late: float = 0.0
+
+    @property
+    def session(self) -> Session:
+        """Return what is being looked at."""
+        return self.source.session
+
+    def clock(self, monotonic: float) -> float:
+        """Return a monotonic time as Unix time."""
+        return monotonic + self.session.epoch
