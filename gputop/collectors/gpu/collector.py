@@ -125,12 +125,13 @@ class GpuCollector:
         curves: dict[int, Curve] = {}
         emitted = self._clock()
         for seen in backend.read(self._watched):
+            fresh[seen.reading.index] = seen.reading
+            curves[seen.reading.index] = seen.curve
             if self._clock() - emitted > self._period:
                 emitted = self._publish({**rows, **fresh}, curves)
                 curves = {}
-            fresh[seen.reading.index] = seen.reading
-            curves[seen.reading.index] = seen.curve
-        self._publish(fresh, curves)
+        if curves or fresh.keys() != rows.keys():
+            self._publish(fresh, curves)
         return fresh
 
     def _publish(self, rows: Mapping[int, GpuReading], curves: Mapping[int, Curve]) -> float:
