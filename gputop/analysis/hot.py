@@ -12,26 +12,23 @@ A function is its name and file. Recursion counts once in a total. Shares are of
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from gputop.analysis.results import FlameNode, FunctionRow, LineRow, States
 from gputop.analysis.rules import Classified
-from gputop.analysis.split import ON_CPU, Seconds, Split, shares, thread_states
+from gputop.analysis.split import ON_CPU, Split, StackSplit, shares, thread_states
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT
-from gputop.model import Frame, Stack, Window
+from gputop.analysis.tally import Seconds
+from gputop.model import Frame, Window
 from gputop.store import Store, ThreadKey
+
+#: Rows returned at most; those after them have no time to speak of.
+MOST_ROWS = 400
 
 #: Paths of the call tree below this share of its whole are left out.
 MIN_SHARE = 0.002
-
-
-class Weighted(NamedTuple):
-    """A Python stack and the seconds of it that count."""
-
-    stack: Stack
-    states: Seconds
 
 
 def counted(time: Seconds, headline: bool) -> Seconds:
@@ -43,18 +40,18 @@ def _works(what: Classified) -> bool:
     return what == ON_CPU or BY_ID[what.state].group in (COMPUTE, GPU_WAIT)
 
 
-def weigh(splits: Iterable[tuple[Split, bool]]) -> list[Weighted]:
+def weigh(splits: Iterable[tuple[Split, bool]]) -> list[StackSplit]:
     """Return all stacks with what counts of their time, from (a thread's split, is it the headline)."""
     return [
-        Weighted(stack.stack, states)
+        StackSplit(stack, part)
         for split, headline in splits
         if headline or any(map(_works, split.time))
-        for stack in split.stacks
-        if (states := counted(stack.states, headline))
+        for stack, time in split.stacks
+        if stack and (part := counted(time, headline))
     ]
 
 
-def _of(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> list[Weighted]:
+def _of(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> list[StackSplit]:
     return weigh((thread_states(store, key, window), headline in (None, key)) for key in keys)
 
 
@@ -96,67 +93,74 @@ def flame(
 
 _Place = TypeVar("_Place", bound=Hashable)
 
-
-def _states() -> dict[Classified, float]:
-    return defaultdict(float)
-
-
-@dataclass(slots=True)
-class _Sum:
-    """Seconds by state, of one function or line: at the top of the stack, and anywhere on it."""
-
-    own: dict[Classified, float] = field(default_factory=_states)
-    anywhere: dict[Classified, float] = field(default_factory=_states)
-
-    @property
-    def states(self) -> States:
-        """Return what its self time went into; what its total time went into where it has none of its own."""
-        return shares(self.own or self.anywhere)
-
-    def of(self, seconds: float) -> tuple[float, float]:
-        """Return self and total as shares of a time."""
-        return sum(self.own.values()) / seconds, sum(self.anywhere.values()) / seconds
+#: One mapping for each state: stacks have few states and many frames, so the inner loop runs over frames.
+_Sums = dict[Classified, dict[_Place, float]]
 
 
-def tables(weighted: Iterable[Weighted], seconds: float) -> tuple[tuple[FunctionRow, ...], tuple[LineRow, ...]]:
-    """Return functions and source lines, most self time first; `seconds` is the window's length."""
-    by_line: dict[Frame, _Sum] = defaultdict(_Sum)
-    by_function: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
-    for stack, states in weighted:
-        if stack:
-            _count(by_line, list(stack), states)
-            _count(by_function, [frame[:2] for frame in stack], states)
-    hottest = _hottest_lines(by_line)
-    functions = [FunctionRow(*of, hottest[of], *entry.of(seconds), entry.states) for of, entry in by_function.items()]
-    lines = [
-        LineRow(frame.file, frame.line, frame.name, *entry.of(seconds), entry.states)
-        for frame, entry in by_line.items()
-    ]
+class _Places(Generic[_Place]):
+    """Seconds of functions or lines by state: at the top of the stack, and anywhere on it."""
+
+    def __init__(self) -> None:
+        self.own: _Sums[_Place] = {}
+        self.anywhere: _Sums[_Place] = {}
+
+    def add(self, places: Iterable[_Place], leaf: _Place, time: Seconds) -> None:
+        """Count the time of one stack; `places` are the different ones on it."""
+        for what, seconds in time.items():
+            own = self.own.setdefault(what, {})
+            own[leaf] = own.get(leaf, 0.0) + seconds
+            anywhere = self.anywhere.setdefault(what, {})
+            for place in places:
+                anywhere[place] = anywhere.get(place, 0.0) + seconds
+
+    def hottest(self) -> list[tuple[_Place, float, float]]:
+        """Return places with their self and total seconds, most self time first."""
+        own, anywhere = _total(self.own), _total(self.anywhere)
+        ranked = [(place, own.get(place, 0.0), seconds) for place, seconds in anywhere.items()]
+        return sorted(ranked, key=lambda row: (-row[1], -row[2], row[0]))
+
+    def states(self, place: _Place) -> States:
+        """Return what a place's self time went into; what its total time went into where it has none of its own."""
+        return shares(_at(self.own, place) or _at(self.anywhere, place))
+
+
+def _total(sums: _Sums[_Place]) -> dict[_Place, float]:
+    total: dict[_Place, float] = {}
+    for by_place in sums.values():
+        for place, seconds in by_place.items():
+            total[place] = total.get(place, 0.0) + seconds
+    return total
+
+
+def _at(sums: _Sums[_Place], place: _Place) -> Seconds:
+    return {what: by_place[place] for what, by_place in sums.items() if place in by_place}
+
+
+def tables(weighted: Iterable[StackSplit], seconds: float) -> tuple[tuple[FunctionRow, ...], tuple[LineRow, ...]]:
+    """Return functions and source lines, most self time first, MOST_ROWS of each at most.
+
+    Arguments:
+        seconds: the window's length.
+    """
+    by_line: _Places[Frame] = _Places()
+    by_function: _Places[tuple[str, str]] = _Places()
+    for stack, time in weighted:
+        by_line.add(set(stack), stack[-1], time)
+        by_function.add({frame[:2] for frame in stack}, stack[-1][:2], time)
+    lines = by_line.hottest()
+    hottest_line: dict[tuple[str, str], int] = {}
+    for frame, _, _ in lines:
+        hottest_line.setdefault(frame[:2], frame.line)
     return (
-        tuple(sorted(functions, key=lambda row: (-row.self_share, -row.total_share, row.file, row.name))),
-        tuple(sorted(lines, key=lambda row: (-row.self_share, -row.total_share, row.file, row.line))),
+        tuple(
+            FunctionRow(*place, hottest_line[place], own / seconds, total / seconds, by_function.states(place))
+            for place, own, total in by_function.hottest()[:MOST_ROWS]
+        ),
+        tuple(
+            LineRow(frame.file, frame.line, frame.name, own / seconds, total / seconds, by_line.states(frame))
+            for frame, own, total in lines[:MOST_ROWS]
+        ),
     )
-
-
-def _count(sums: dict[_Place, _Sum], places: list[_Place], states: Seconds) -> None:
-    """Add one stack's time to the places on it, root first."""
-    parts = list(states.items())
-    for place in set(places):
-        anywhere = sums[place].anywhere
-        for what, seconds in parts:
-            anywhere[what] += seconds
-    own = sums[places[-1]].own
-    for what, seconds in parts:
-        own[what] += seconds
-
-
-def _hottest_lines(by_line: Mapping[Frame, _Sum]) -> dict[tuple[str, str], int]:
-    """Return each function's line with the most self time, else the most total time."""
-    best: dict[tuple[str, str], tuple[float, float, int]] = {}
-    for frame, entry in by_line.items():
-        rank = *entry.of(1.0), frame.line
-        best[frame[:2]] = max(rank, best.get(frame[:2], rank))
-    return {place: line for place, (_, _, line) in best.items()}
 
 
 # -------------------------------------------------------------------------------------------------- call tree
@@ -166,45 +170,52 @@ _ROOT = Frame("all", "", 0)
 
 
 @dataclass(slots=True)
-class _Node(_Sum):
-    frame: Frame = _ROOT
+class _Node:
+    """A call while the tree grows: seconds here and below by state, and seconds here alone."""
+
+    frame: Frame
+    time: dict[Classified, float] = field(default_factory=lambda: defaultdict(float))
+    own: float = 0.0
     children: dict[Frame, _Node] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        """Return the seconds here and below."""
+        return sum(self.time.values())
 
     def child(self, frame: Frame) -> _Node:
         """Return the node of a call from here, made when missing."""
         node = self.children.get(frame)
         if node is None:
-            node = self.children[frame] = _Node(frame=frame)
+            node = self.children[frame] = _Node(frame)
         return node
 
-    def add(self, states: Seconds) -> None:
+    def add(self, time: Seconds) -> None:
         """Count time spent here or below."""
-        for what, seconds in states.items():
-            self.anywhere[what] += seconds
+        for what, seconds in time.items():
+            self.time[what] += seconds
 
 
-def _flame_tree(weighted: Iterable[Weighted], min_share: float) -> FlameNode:
-    root = _Node()
-    for stack, states in weighted:
+def _flame_tree(weighted: Iterable[StackSplit], min_share: float) -> FlameNode:
+    root = _Node(_ROOT)
+    for stack, time in weighted:
         node = root
-        node.add(states)
+        node.add(time)
         for frame in stack:
             node = node.child(frame)
-            node.add(states)
-        for what, seconds in states.items():
-            node.own[what] += seconds
-    return _frozen(root, min_share * root.of(1.0)[1])
+            node.add(time)
+        node.own += sum(time.values())
+    return _frozen(root, min_share * root.total)
 
 
 def _frozen(root: _Node, least: float) -> FlameNode:
     """Return the tree without what takes less than `least` seconds; no recursion, since stacks may be very deep."""
     order = [root]
     for node in order:
-        order += (child for child in node.children.values() if child.of(1.0)[1] >= least)
+        order += (child for child in node.children.values() if child.total >= least)
     done: dict[int, FlameNode] = {}
     for node in reversed(order):
         children = [done[id(child)] for child in node.children.values() if id(child) in done]
         children.sort(key=lambda child: -child.total)
-        own, total = node.of(1.0)
-        done[id(node)] = FlameNode(node.frame, total, own, shares(node.anywhere), tuple(children))
+        done[id(node)] = FlameNode(node.frame, node.total, node.own, shares(node.time), tuple(children))
     return done[id(root)]

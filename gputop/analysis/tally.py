@@ -6,116 +6,175 @@ makes them worth keeping (see `gputop.analysis.tiles`).
 
 Time between looks: a look that is more than `REACH` periods and more than `LEAST_REACH_S` after the one before stands
 for one period only. The rest of the gap was not looked at and counts for nothing.
+
+Time without a stack: py-spy attaches for a tenth of each second and is a second late, and then a wait cannot be told
+more precisely by its Python frames. It is taken to have been what the same native wait was at other times (`habits`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from gputop.analysis.rules import Classified
 from gputop.model import Observation, Stack
 from gputop.store import Peek, Segment
 
 #: A look this many periods and this many seconds after the one before leaves a gap.
 REACH, LEAST_REACH_S = 4, 0.5
 
-#: In place of a stack's identity: no Python stack is known for that time.
-NO_STACK = 0
+STARVED = Classified("starved")
+
+#: Tells the state that was observed, more precisely where the Python stack at that time is known.
+Classify = Callable[[Observation, Stack | None], Classified]
+
+#: State and kind to seconds.
+Seconds = Mapping[Classified, float]
 
 
-def _sums() -> defaultdict[int, float]:
+def _seconds() -> dict[Classified, float]:
     return defaultdict(float)
 
 
 @dataclass(slots=True)
-class Tally:
-    """Seconds by what was seen.
+class StackTime:
+    """How long a Python stack was there, and what the thread was seen to do in that time."""
 
-    Observations and stacks are keyed by identity (the store keeps equal ones once), because a deep stack takes longer
-    to hash than all the rest of its sum; `objects` keeps them alive and finds them.
+    stack: Stack
+    seconds: float = 0.0
+    seen: dict[Classified, float] = field(default_factory=_seconds)
+
+
+@dataclass(slots=True)
+class Wait:
+    """A blocked observation: seconds without a known stack, and what it was at times with one."""
+
+    observation: Observation
+    alone: float = 0.0
+    found: dict[Classified, float] = field(default_factory=_seconds)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a thread did, in seconds.
+
+    Stacks and observations are keyed by identity (the store keeps equal ones once), because hashing a deep stack takes
+    longer than all the rest of its sum.
 
     Attributes:
         looks: how many looks there were.
-        looked: (observation, stack or NO_STACK) to the seconds that both lasted, without the starved ones.
-        starved: stack or NO_STACK to the seconds without a CPU.
-        stacks: stack to the seconds it was there, looked at or not.
+        time: what was seen, except waits without a stack, which are in `waits`.
+        stacks: the Python stacks.
+        waits: the blocked observations.
     """
 
     looks: int = 0
-    looked: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
-    starved: defaultdict[int, float] = field(default_factory=_sums)
-    stacks: defaultdict[int, float] = field(default_factory=_sums)
-    objects: dict[int, Observation | Stack] = field(default_factory=dict)
+    time: dict[Classified, float] = field(default_factory=_seconds)
+    stacks: dict[int, StackTime] = field(default_factory=dict)
+    waits: dict[int, Wait] = field(default_factory=dict)
 
-    def observation(self, number: int) -> Observation:
-        """Return the observation with this identity."""
-        item = self.objects[number]
-        assert isinstance(item, Observation)
-        return item
+    def stack(self, stack: Stack) -> StackTime:
+        """Return the entry of a stack, made when missing."""
+        entry = self.stacks.get(id(stack))
+        if entry is None:
+            entry = self.stacks[id(stack)] = StackTime(stack)
+        return entry
 
-    def stack(self, number: int) -> Stack:
-        """Return the stack with this identity."""
-        item = self.objects[number]
-        assert isinstance(item, tuple)
-        return item
+    def wait(self, observation: Observation) -> Wait:
+        """Return the entry of a blocked observation, made when missing."""
+        entry = self.waits.get(id(observation))
+        if entry is None:
+            entry = self.waits[id(observation)] = Wait(observation)
+        return entry
 
     def add(self, other: Tally) -> None:
         """Add the tally of another time."""
         self.looks += other.looks
-        for pair, seconds in other.looked.items():
-            self.looked[pair] += seconds
-        for stack, seconds in other.starved.items():
-            self.starved[stack] += seconds
-        for stack, seconds in other.stacks.items():
-            self.stacks[stack] += seconds
-        self.objects.update(other.objects)
+        _add(self.time, other.time)
+        for stack_time in other.stacks.values():
+            stack = self.stack(stack_time.stack)
+            stack.seconds += stack_time.seconds
+            _add(stack.seen, stack_time.seen)
+        self.learn(other)
+        for number, wait in other.waits.items():
+            self.waits[number].alone += wait.alone
+
+    def learn(self, other: Tally) -> None:
+        """Take over what another time shows waits to be, not the time itself."""
+        for wait in other.waits.values():
+            _add(self.wait(wait.observation).found, wait.found)
 
 
-def tally(peeks: Sequence[Peek], segments: Sequence[Segment]) -> Tally:
+def _add(sums: dict[Classified, float], more: Seconds) -> None:
+    for what, seconds in more.items():
+        sums[what] += seconds
+
+
+def tally(peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify) -> Tally:
     """Add up what one thread did; both in order of time."""
     result = Tally()
     segments = _apart(segments)
     for segment in segments:
-        result.stacks[id(segment.stack)] += segment.end - segment.start
-        result.objects[id(segment.stack)] = segment.stack
+        result.stack(segment.stack).seconds += segment.end - segment.start
     first = 0
     for peek in _reaching(peeks):
         result.looks += peek.looks
-        result.objects[id(peek.observation)] = peek.observation
-        first = _join(result, peek, segments, first)
+        first, pieces = _covered(peek, segments, first)
+        _count(result, peek, pieces, classify)
     return result
 
 
-def _join(result: Tally, peek: Peek, segments: Sequence[Segment], first: int) -> int:
-    """Share out one look among the segments that it covers; return where the next look may begin to search."""
-    seen, end = id(peek.observation), peek.time
+#: A stack, or None where none is known, and for how long.
+_Piece = tuple[Stack | None, float]
+
+
+def _covered(peek: Peek, segments: Sequence[Segment], first: int) -> tuple[int, list[_Piece]]:
+    """Return where the next look may begin to search, and this look's time by stack."""
+    end = peek.time
     at = end - peek.seconds
-    ready = 1.0 - peek.starved / peek.seconds if peek.seconds else 1.0
-    pieces: list[tuple[int, float]] = []
     while first < len(segments) and segments[first].end <= at:
         first += 1
-    index = first
-    while at < end and index < len(segments) and segments[index].start < end:
+    pieces: list[_Piece] = []
+    for index in range(first, len(segments)):
         segment = segments[index]
+        if segment.start >= end:
+            break
         if segment.start > at:
-            pieces.append((NO_STACK, segment.start - at))
+            pieces.append((None, segment.start - at))
             at = segment.start
         until = min(segment.end, end)
-        pieces.append((id(segment.stack), until - at))
+        pieces.append((segment.stack, until - at))
         at = until
-        index += 1
     if at < end:
-        pieces.append((NO_STACK, end - at))
+        pieces.append((None, end - at))
+    return first, pieces
+
+
+def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify) -> None:
+    starved = peek.starved / peek.seconds if peek.seconds else 0.0
+    seen = peek.observation
     for stack, seconds in pieces:
-        result.looked[seen, stack] += seconds * ready
-        if ready < 1.0:
-            result.starved[stack] += seconds * (1.0 - ready)
-    return first
+        what = classify(seen, stack)
+        ready = seconds * (1.0 - starved)
+        if stack is not None:
+            doing = result.stack(stack).seen
+            doing[what] += ready
+            if starved:
+                doing[STARVED] += seconds - ready
+        if starved:
+            result.time[STARVED] += seconds - ready
+        if seen.running:
+            result.time[what] += ready
+        elif stack is None:
+            result.wait(seen).alone += ready
+        else:
+            result.time[what] += ready
+            result.wait(seen).found[what] += ready
 
 
-def _reaching(peeks: Sequence[Peek]) -> Sequence[Peek]:
+def _reaching(peeks: Sequence[Peek]) -> Iterable[Peek]:
     """Cut looks back to the time for which they may stand."""
     if all(peek.seconds <= LEAST_REACH_S * peek.looks for peek in peeks):
         return peeks
@@ -129,7 +188,7 @@ def _cut(peek: Peek, period: float) -> Peek:
     return peek._replace(seconds=peek.seconds * part, starved=peek.starved * part)
 
 
-def _apart(segments: Sequence[Segment]) -> Sequence[Segment]:
+def _apart(segments: Iterable[Segment]) -> Sequence[Segment]:
     """Return segments that do not overlap: where two do, the earlier one counts."""
     apart: list[Segment] = []
     until = float("-inf")

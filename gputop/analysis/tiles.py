@@ -33,7 +33,7 @@ class Tiles:
         """Return what a thread did in the window."""
         result = Tally()
         for part, whole in _parts(window):
-            result.add(self.kept(store, key, part) if whole else _fresh(store, key, part))
+            result.add(self.kept(store, key, part) if whole else self._fresh(store, key, part))
         return result
 
     def kept(self, store: Store, key: ThreadKey, tile: Window) -> Tally:
@@ -44,9 +44,12 @@ class Tiles:
             return found[1]
         if len(self._tallies) >= _MOST_TILES:
             self._tallies.clear()
-        result = _fresh(store, key, tile)
+        result = self._fresh(store, key, tile)
         self._tallies[key, tile] = revision, result
         return result
+
+    def _fresh(self, store: Store, key: ThreadKey, window: Window) -> Tally:
+        return tally(list(store.peeks(key, window)), list(store.segments(key, window)), self.classified)
 
     def classified(self, observation: Observation, stack: Stack | None) -> Classified:
         """Return the state that was observed, told more precisely by the Python stack where one is known."""
@@ -67,10 +70,6 @@ _OF_STORE: WeakKeyDictionary[Store, Tiles] = WeakKeyDictionary()
 def of(store: Store) -> Tiles:
     """Return what is kept for a store, for as long as the store lives."""
     return _OF_STORE.setdefault(store, Tiles())
-
-
-def _fresh(store: Store, key: ThreadKey, window: Window) -> Tally:
-    return tally(list(store.peeks(key, window)), list(store.segments(key, window)))
 
 
 def _parts(window: Window) -> Iterator[tuple[Window, bool]]:

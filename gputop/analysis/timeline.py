@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gputop.analysis import tiles
 from gputop.analysis.results import Column, Series, Timeline
-from gputop.analysis.split import habits, split
+from gputop.analysis.split import by_cpu, shares, times
 from gputop.analysis.tally import Tally
 from gputop.model import NA, GpuBatch, GpuReading, HostBatch, Value, Window, known
 from gputop.store import Store, ThreadKey
@@ -66,13 +66,14 @@ def _columns(store: Store, key: ThreadKey | None, edges: Sequence[float]) -> Ite
         return
     kept = tiles.of(store)
     tallies = [kept.kept(store, key, step) for step in steps]
-    whole = Tally()
+    habits = Tally()
     for tally in tallies:
-        whole.add(tally)
-    usual = habits(whole, kept.classified)
+        habits.learn(tally)
+    looked = any(tally.looks for tally in tallies)
     for step, tally in zip(steps, tallies, strict=True):
-        cpu = None if whole.looks else store.cpu(step).get(key)
-        yield Column(step.start, step.seconds, split(tally, kept.classified, cpu, usual).states)
+        cpu = None if looked else store.cpu(step).get(key)
+        time = by_cpu(cpu) if cpu else times(tally, habits, kept.classified)
+        yield Column(step.start, step.seconds, shares(time))
 
 
 # ------------------------------------------------------------------------------------------------- the curves
