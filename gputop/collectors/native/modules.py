@@ -14,6 +14,8 @@ from gputop.text import printable
 
 #: Places in code remembered for each module; forgotten together when there are more.
 _MAX_SITES = 20000
+#: Length of a `_start`, generously.
+_START_BYTES = 64
 
 
 class Mapping(NamedTuple):
@@ -37,14 +39,20 @@ class Site:
     """One place in a module's code: how to unwind from it and what it is called.
 
     The same place is the same object, so that chains compare by identity.
+
+    Attributes:
+        module, address: where, in the image's own addresses.
+        rule: how to unwind from it, None without tables.
+        outermost: its function has no caller.
     """
 
-    __slots__ = ("_frame", "address", "module", "rule")
+    __slots__ = ("_frame", "address", "module", "outermost", "rule")
 
     def __init__(self, module: Module, address: int) -> None:
         self.module = module
         self.address = address
         self.rule: Rule | None = module.rule(address)
+        self.outermost = self.rule.outermost if self.rule is not None else module.starts(address)
         self._frame: NativeFrame | None = None
 
     def frame(self) -> NativeFrame:
@@ -79,6 +87,10 @@ class Module:
     def rule(self, address: int) -> Rule | None:
         """Return how to unwind from an address of the image."""
         return self._frames.rule(address) if self._frames is not None else None
+
+    def starts(self, address: int) -> bool:
+        """Is the address in the first function of a program? musl's and others have no unwind tables."""
+        return self.image is not None and 0 <= address - self.image.entry < _START_BYTES and self.image.entry > 0
 
     def site(self, address: int) -> Site:
         """Return the place at an address of the image."""

@@ -57,7 +57,7 @@ class Unwinder:
                 break
             sites.append(site)
             rule = site.rule
-            if rule is not None and rule.outermost:
+            if site.outermost:
                 return Chain(tuple(sites), exact)
             interrupted = rule is not None and rule.signal
             if rule is not None and self._base_is_lost(rule, registers):
