@@ -18,8 +18,7 @@ def document(shot: Shot) -> Iterator[str]:
             thread = f"{shot.store.name(weight.key)} ({weight.key.tid})"
             parts = [f"{names.get(weight.key.pid, 'process')} ({weight.key.pid})", thread]
             parts += map(_label, weight.stack)
-            if weight.state:
-                parts.append(f"[{weight.state}]")
+            parts.append(f"[{weight.state}]")
             yield ";".join(map(_separable, parts)) + f" {microseconds}\n"
 
 

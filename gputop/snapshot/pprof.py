@@ -97,7 +97,7 @@ def _sample(shot: Shot, weight: Weight, tables: _Tables) -> bytes:
         return part(_LABEL, integer(_KEY, tables.string(name)) + integer(_NUMBER, value))
 
     labels = label("thread", shot.store.name(weight.key)) + number("tid", weight.key.tid)
-    labels += number("pid", weight.key.pid) + label("state", weight.state or "not looked at")
+    labels += number("pid", weight.key.pid) + label("state", weight.state)
     nanoseconds = round(weight.seconds * 1e9)
     return packed(_LOCATION_IDS, _leaf_first(weight.stack, tables)) + packed(_VALUES, [nanoseconds]) + labels
 

@@ -24,6 +24,7 @@ class Shot:
         session: whose samples they are.
         epoch: Unix time at monotonic 0, as of the window; the session's own for a recording.
         verdict: what the analysis says of the window.
+        pids: only these processes, or None for all.
     """
 
     store: Store
@@ -31,6 +32,7 @@ class Shot:
     session: Session
     epoch: float
     verdict: Verdict
+    pids: frozenset[int] | None = None
 
     @property
     def start_unix(self) -> float:
@@ -39,14 +41,17 @@ class Shot:
 
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return the processes known at the window's end, at least the target itself."""
-        return self.store.processes(self.window.end) or (self.session.root,)
+        known = self.store.processes(self.window.end) or (self.session.root,)
+        return tuple(process for process in known if self._shows(process.pid))
 
     def threads(self) -> tuple[ThreadKey, ...]:
         """Return the threads seen in the window: the target's own first, each process's main thread first."""
         root = self.session.root.pid
-        return tuple(
-            sorted(self.store.threads(self.window), key=lambda key: (key.pid != root, key.pid, key.tid != key.pid, key))
-        )
+        seen = (key for key in self.store.threads(self.window) if self._shows(key.pid))
+        return tuple(sorted(seen, key=lambda key: (key.pid != root, key.pid, key.tid != key.pid, key)))
+
+    def _shows(self, pid: int) -> bool:
+        return self.pids is None or pid in self.pids
 
 
 def session_of(store: Store) -> Session:

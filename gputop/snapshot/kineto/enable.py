@@ -1,0 +1,165 @@
+"""Switching Kineto's polling on in a running process. Only after the user said yes.
+
+Everything here runs as the target's user, never as root for another user's process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gputop.errors import SnapshotError, ptrace_remedy
+from gputop.snapshot.flight import Wait
+from gputop.snapshot.kineto import exports
+from gputop.snapshot.kineto.detect import Torch, owner
+from gputop.snapshot.kineto.directory import Shared
+from gputop.snapshot.kineto.route import GDB, INTERPRETER
+
+#: Ways that this file goes.
+WAYS = (INTERPRETER, GDB)
+
+_PAYLOAD = Path(__file__).with_name("payload.py")
+_INIT, _API = "_ZN5torch18global_kineto_initEv", "_ZN9libkineto3apiEv"
+
+#: Longest that the main thread may take to reach its next bytecode, or any thread to allocate memory, seconds.
+PATIENCE_S = 10.0
+
+_USED = SnapshotError(
+    "this program has used torch.profiler before, and torch cannot be asked from outside any more",
+    "take a sampled trace; for torch's own trace start it with: gputop -- COMMAND",
+)
+
+
+def with_interpreter(pid: int, shared: Shared, variables: Mapping[str, str], wait: Wait) -> None:
+    """Have the target's interpreter (3.14 or newer) run our script: PEP 768.
+
+    `wait` waits until a monotonic time and returns False to give up.
+
+    Raises:
+        SnapshotError: it was refused, the main thread did not come round to it, or Kineto is in use already.
+    """
+    text = _PAYLOAD.read_text(encoding="utf-8")
+    call = f"\n_gputop_enable({shared.inside + '/status'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
+    script = shared.write("enable.py", text + call)
+    _run_as_owner(pid, [os.readlink(f"/proc/{pid}/exe"), "-I", "-S", "-c", _REMOTE_EXEC, str(pid), script])
+    deadline = time.monotonic() + PATIENCE_S
+    while not shared.exists("status"):
+        if time.monotonic() > deadline or not wait(time.monotonic() + 0.05):
+            raise SnapshotError(
+                "the program's main thread is inside native code and did not run the script in time", "try again later"
+            )
+    with os.fdopen(shared.open("status"), encoding="utf-8") as status:
+        _judge(status.read(200))
+
+
+_REMOTE_EXEC = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
+
+
+def _run_as_owner(pid: int, command: Sequence[str]) -> str:
+    """Run a helper as the target's user; returns what it printed."""
+    uid, gid = owner(pid)
+    other = os.geteuid() == 0 and uid != 0
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=3 * PATIENCE_S,
+            cwd="/",
+            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+            start_new_session=True,
+            user=uid if other else None,
+            group=gid if other else None,
+            extra_groups=[] if other else None,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SnapshotError(f"torch tracing could not be switched on: {error}", ptrace_remedy()) from error
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:300]
+        raise SnapshotError(f"torch tracing could not be switched on: {why}", ptrace_remedy())
+    return done.stdout
+
+
+def _judge(outcome: str) -> None:
+    if outcome == "used":
+        raise _USED
+    if outcome != "on":
+        raise SnapshotError(f"torch tracing could not be switched on: {outcome[:200]}", "take a sampled trace")
+
+
+def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str]) -> None:
+    """Have gdb call `setenv` and `torch::global_kineto_init` at a moment when no lock of malloc is held.
+
+    The target stands still for about 0.1 s. gdb loads no symbols (that would take seconds): all addresses are ours.
+
+    Raises:
+        SnapshotError: gdb may not attach, no thread allocated memory in time, or Kineto is in use already.
+    """
+    libc = torch.libc and exports.addresses(pid, torch.libc, _LIBC_FUNCTIONS)
+    own = exports.addresses(pid, torch.library, (_INIT, _API))
+    gdb, watchdog = shutil.which("gdb"), shutil.which("timeout")
+    if not libc or not own or gdb is None or watchdog is None:
+        raise SnapshotError("torch tracing could not be switched on: its entry points were not found", "update torch")
+    script = shared.write("enable.gdb", "\n".join(_gdb_script(libc | own, variables)))
+    settings = [word for setting in _GDB_SETTINGS for word in ("-iex", f"set {setting}")]
+    # A watchdog of its own, not ours: were gdb killed, its breakpoint would stay in the target and end it. An
+    # interrupted gdb takes it out and detaches; it does not pass the signal on.
+    limit = [watchdog, "--signal=INT", f"{PATIENCE_S:g}s"]
+    printed = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", script])
+    outcome = re.search(r"^gputop: (\w+)$", printed, re.MULTILINE)
+    if outcome is None or outcome[1] == "missed":
+        raise SnapshotError("the program did nothing during which tracing could be switched on", "try again later")
+    _judge(outcome[1])
+
+
+_LIBC_FUNCTIONS = ("malloc", "free", "setenv")
+
+_GDB_SETTINGS = (
+    "auto-solib-add off",
+    "debuginfod enabled off",
+    "auto-load off",
+    "language c",
+    "pagination off",
+    "confirm off",
+    "unwindonsignal on",
+)
+
+
+def _gdb_script(at: Mapping[str, int], variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield gdb's commands. Any other stop than the one at malloc (a signal, our time limit) changes nothing."""
+    yield "handle all nostop noprint pass"
+    yield f"tbreak *{at['malloc']:#x}"
+    yield "continue"
+    yield f"if (unsigned long) $pc != {at['malloc']:#x}"
+    yield r"echo gputop: missed\n"
+    yield "else"
+    yield f"set $api = ((unsigned long (*)(void)) {at[_API]:#x})()"
+    yield "if *(unsigned long *) ($api + 8) != 0"
+    yield r"echo gputop: used\n"
+    yield "else"
+    yield f"set $name = ((unsigned long (*)(unsigned long)) {at['malloc']:#x})(2048)"
+    yield "set $text = $name + 1024"
+    for name, text in variables.items():
+        yield _gdb_string("$name", name)
+        yield _gdb_string("$text", text)
+        yield f"call ((int (*)(unsigned long, unsigned long, int)) {at['setenv']:#x})($name, $text, 1)"
+    yield f"call ((void (*)(unsigned long)) {at['free']:#x})($name)"
+    yield f"call ((void (*)(void)) {at[_INIT]:#x})()"
+    yield r"echo gputop: on\n"
+    yield "end"
+    yield "end"
+    yield "detach"
+    yield ""
+
+
+def _gdb_string(where: str, text: str) -> str:
+    """Return the command that puts a string into memory; a string as an argument would need malloc's symbol."""
+    data = text.encode()
+    return f"set {{char [{len(data) + 1}]}} {where} = {{{', '.join(map(str, (*data, 0)))}}}"

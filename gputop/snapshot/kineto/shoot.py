@@ -1,0 +1,198 @@
+"""Torch traces of a target's processes, whichever way its tracing has to be switched on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from gputop import procfs
+from gputop.errors import SnapshotError
+from gputop.model import ProcessInfo
+from gputop.snapshot.flight import Wait
+from gputop.snapshot.kineto import directory, enable
+from gputop.snapshot.kineto.client import DaemonProcess
+from gputop.snapshot.kineto.detect import owner, polling, same_namespace
+from gputop.snapshot.kineto.directory import Shared
+from gputop.snapshot.kineto.record import Recording, Session
+from gputop.snapshot.kineto.request import Options
+from gputop.snapshot.kineto.route import INTERPRETER, READY, Policy, Route, availability
+from gputop.snapshot.write import Progress
+
+#: Asked before anything is run inside the target; gets the question, answers it.
+Consent = Callable[[str], bool]
+
+#: A polling process without any of these has done nothing with torch while it was recorded (torchrun's launcher).
+_OPERATOR = b'"cat": "cpu_op"'
+_SMALL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What became of one process's trace.
+
+    Attributes:
+        process: whose; `own_pid` is what it calls itself, and so does the trace.
+        file: the open file; the caller closes it. None without a trace.
+        failure: why there is none.
+    """
+
+    process: ProcessInfo
+    own_pid: int
+    file: BinaryIO | None
+    failure: str = ""
+
+
+def record(
+    processes: Sequence[ProcessInfo],
+    policy: Policy,
+    options: Options,
+    wait: Wait,
+    progress: Progress,
+    consent: Consent,
+    helpers: set[int],
+) -> tuple[Trace, ...]:
+    """Record a torch trace of each process that can be traced; at least one is there.
+
+    `helpers` holds the processes that work for us meanwhile.
+
+    Raises:
+        SnapshotError: why there is none.
+    """
+    target, route = _choose(processes, policy)
+    if route.torch is None or route.kind not in (READY, *enable.WAYS):
+        raise SnapshotError(route.sentence, route.remedy)
+    if route.needs_consent and not consent(route.sentence):
+        raise SnapshotError("torch tracing stays off: a sampled trace is taken")
+    try:
+        shared = _shared(target.pid, route)
+    except OSError as error:
+        raise SnapshotError(f"no directory can be shared with the program: {error.strerror}") from error
+    before = set(os.listdir(shared.descriptor))
+    polls_there = route.torch.polling == shared.inside
+    try:
+        _check_room(shared, options)
+        if route.kind != READY:
+            _switch_on(target.pid, route, shared, wait, progress)
+            polls_there = True
+        chosen = [process for process in processes if _polls(process.pid, shared.inside if polls_there else "")]
+        address = shared.inside if polls_there else route.torch.polling or ""
+        traces = _recorded(chosen or [target], address, shared, options, wait, progress, helpers)
+    finally:
+        _clean(shared, before, polls_there)
+    return _useful(traces)
+
+
+def _choose(processes: Sequence[ProcessInfo], policy: Policy) -> tuple[ProcessInfo, Route]:
+    """Return the first process that polls, else the target, and its route."""
+    routes = [(process, availability(process, policy)) for process in processes]
+    return next(((process, route) for process, route in routes if route.kind == READY), routes[0])
+
+
+def _shared(pid: int, route: Route) -> Shared:
+    """Return the directory for the trace: the one of ours that the target polls in, else a new one."""
+    where = route.torch.polling if route.torch else None
+    return directory.reach(pid, where) if where and directory.is_ours(where) else directory.make(pid)
+
+
+def _check_room(shared: Shared, options: Options) -> None:
+    about = os.statvfs(shared.descriptor)
+    free = about.f_bavail * about.f_frsize
+    if free < options.bytes_needed:
+        raise SnapshotError(
+            f"torch's trace may take {options.bytes_needed / 1e6:.0f} MB, and /tmp has {free / 1e6:.0f} MB free",
+            "free some space there, or record a shorter time",
+        )
+
+
+def _switch_on(pid: int, route: Route, shared: Shared, wait: Wait, progress: Progress) -> None:
+    assert route.torch is not None
+    variables = directory.polling_variables(shared, _environ(pid))
+    progress("switching torch tracing on")
+    if route.kind == INTERPRETER:
+        enable.with_interpreter(pid, shared, variables, wait)
+    else:
+        enable.with_gdb(pid, route.torch, shared, variables)
+
+
+def _environ(pid: int) -> dict[str, str]:
+    """Return the environment that the target started with; nothing when it is another user's, who could name files
+    in it that only we may read."""
+    if owner(pid)[0] != os.geteuid():
+        return {}
+    with suppress(OSError):
+        pairs = (entry.partition("=") for entry in procfs.strings(f"/proc/{pid}/environ", limit=1 << 22))
+        return {name: value for name, _, value in pairs}
+    return {}
+
+
+def _polls(pid: int, where: str) -> bool:
+    with suppress(OSError):
+        return polling(pid) == where
+    return False
+
+
+def _recorded(
+    processes: Sequence[ProcessInfo],
+    address: str,
+    shared: Shared,
+    options: Options,
+    wait: Wait,
+    progress: Progress,
+    helpers: set[int],
+) -> list[Trace]:
+    by_pid = {process.pid: process for process in processes}
+    daemon = _daemon(processes[0].pid, address)
+    helpers.add(daemon.pid)
+    try:
+        recordings = Session(daemon, shared, options).run(list(by_pid), wait, progress)
+    finally:
+        helpers.discard(daemon.pid)
+        daemon.close()
+    return [_opened(by_pid[recording.pid], recording, shared) for recording in recordings]
+
+
+def _daemon(pid: int, address: str) -> DaemonProcess:
+    """Start a daemon in the target's namespaces."""
+    root = "" if same_namespace(pid, "mnt") or not address else f"/proc/{pid}/root"
+    network = "" if same_namespace(pid, "net") or address else f"/proc/{pid}/ns/net"
+    return DaemonProcess(address, *owner(pid), root, network)
+
+
+def _opened(process: ProcessInfo, recording: Recording, shared: Shared) -> Trace:
+    if not recording.file:
+        return Trace(process, recording.own_pid, None, recording.failure)
+    try:
+        return Trace(process, recording.own_pid, os.fdopen(shared.open(recording.file), "rb"))
+    except OSError as error:
+        return Trace(process, recording.own_pid, None, f"its trace cannot be read: {error}")
+
+
+def _useful(traces: list[Trace]) -> tuple[Trace, ...]:
+    """Drop traces of processes that did nothing where others did; fail when there is no trace at all."""
+    if not any(trace.file for trace in traces):
+        raise SnapshotError(traces[0].failure)
+    idle = [trace for trace in traces if trace.file and _is_idle(trace.file)]
+    if len(idle) == sum(trace.file is not None for trace in traces):
+        return tuple(traces)
+    for trace in idle:
+        assert trace.file is not None
+        trace.file.close()
+    return tuple(trace for trace in traces if trace not in idle)
+
+
+def _is_idle(file: BinaryIO) -> bool:
+    start = file.read(_SMALL)
+    file.seek(0)
+    return len(start) < _SMALL and _OPERATOR not in start
+
+
+def _clean(shared: Shared, before: set[str], polls_there: bool) -> None:
+    """Remove what a shot left; the directory itself stays while the target polls there."""
+    if polls_there:
+        for name in set(os.listdir(shared.descriptor)) - before:
+            if name.startswith(("shot-", "enable.", "status")):
+                shared.remove(name)
+    shared.close(keep=polls_there)
