@@ -13,7 +13,7 @@ from gputop.config import Settings
 
 #: Every collector, in the order in which they are started: what the user wants to see first comes first.
 COLLECTORS: tuple[Callable[[Emit, Settings], Collector], ...] = (
-    lambda emit, settings: PeekCollector(emit, rate_hz=settings.peek_rate, budget=settings.budget / 100),
+    lambda emit, settings: PeekCollector(emit, rate=settings.peek_rate, budget=settings.budget / 100),
     lambda emit, settings: StackCollector(emit, rate_hz=settings.stack_rate),
     lambda emit, settings: HostCollector(emit),
     lambda emit, settings: GpuCollector(emit),

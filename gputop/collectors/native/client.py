@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import gputop
+from gputop import procfs
 from gputop.collectors.base import Emit
 from gputop.collectors.native.wire import Receiver, encode
 from gputop.errors import ptrace_remedy
@@ -52,6 +54,7 @@ class PeekCollector:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._said: dict[str, str] = {}
+        self._cpu: dict[int, float] = {}
 
     def start(self) -> None:
         """Start the worker, in the background."""
@@ -75,6 +78,14 @@ class PeekCollector:
         """Return the worker's process id, if it lives."""
         worker = self._worker
         return (worker.pid,) if worker is not None and worker.poll() is None else ()
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that the workers have used so far."""
+        worker = self._worker
+        if worker is not None:
+            with suppress(OSError):
+                self._cpu[worker.pid] = procfs.process_cpu_s(worker.pid)
+        return sum(self._cpu.values())
 
     def stop(self) -> None:
         """End the worker and the thread; may be called twice."""
