@@ -21,6 +21,9 @@ from gputop.text import printable
 #: The root frame: native id in decimal, or the pthread's address where the interpreter does not tell (Python <= 3.10).
 _ROOT = re.compile(r"thread \((?:(\d{1,10})|0[xX]([0-9A-Fa-f]{1,16}))\)(?:: (.*))?", re.DOTALL)
 
+#: This thread never is without a frame while the program runs: a read that says so was torn, and failed like any other.
+_MAIN = "MainThread"
+
 #: Frames remembered between windows; a program that makes up new function names must not fill our memory.
 _REMEMBERED = 50_000
 
@@ -162,11 +165,12 @@ class _Thread:
 
     def _keep(self, at: float) -> None:
         """Note that the open stack lasted until `at`; a thread without Python frames shows none."""
-        if self._open:
-            label = _label(self._open[0])
-            if label and len(self._open) > 1:
-                stack = self._memory.stack(tuple(map(self._memory.frame, self._open[1:])))
-                self._spans.append(Span(label, self._since, at, stack))
+        label = _label(self._open[0]) if self._open else None
+        if label and len(self._open) > 1:
+            stack = self._memory.stack(tuple(map(self._memory.frame, self._open[1:])))
+            self._spans.append(Span(label, self._since, at, stack))
+        elif label and label.name == _MAIN and self._spans:
+            self._spans[-1] = self._spans[-1]._replace(end=at)
         self._since = at
 
 

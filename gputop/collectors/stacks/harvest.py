@@ -29,13 +29,18 @@ def harvest(outcome: Outcome, ids: NativeIds, memory: Memory, not_before: float)
         pid=outcome.pid,
         start=start,
         end=end,
-        threads={native[span.label]: span.label.name for span in spans},
+        threads={tid: label.name or _unnamed(tid, outcome.pid) for label, tid in native.items()},
         stacks=stacks,
         segments=segments,
         samples=_reads(spans, read_threads, last) + failed,
         failed=failed,
         rate_hz=float(outcome.rate),
     )
+
+
+def _unnamed(tid: int, pid: int) -> str:
+    """Name a thread of a program that has not imported `threading`."""
+    return "MainThread" if tid == pid else ""
 
 
 def _segments(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gputop.collectors.stacks.track import Track
 from gputop.model import ProcessInfo
@@ -15,25 +15,25 @@ class Roster:
     """The tracks of the followed processes, the target's first.
 
     Args:
-        make: makes the track of a process.
         share: of a core, what all py-spys together may use.
     """
 
-    def __init__(self, make: Callable[[ProcessInfo], Track], share: float) -> None:
-        self._make = make
+    def __init__(self, share: float) -> None:
         self._share = share
         self._tracks: dict[tuple[int, float], Track] = {}
 
     def __iter__(self) -> Iterator[Track]:
         return iter(tuple(self._tracks.values()))
 
-    def update(self, processes: tuple[ProcessInfo, ...]) -> None:
-        """Follow exactly these; a track whose process is gone ends once its py-spy has."""
+    def follow(self, processes: tuple[ProcessInfo, ...]) -> None:
+        """Follow exactly these; the track of another goes once its py-spy has ended."""
         wanted = {(process.pid, process.started_unix): process for process in processes}
-        kept = {key: self._tracks.get(key) or self._make(process) for key, process in wanted.items()}
+        kept = {key: self._tracks.get(key) or Track(process) for key, process in wanted.items()}
         leaving = {key: track for key, track in self._tracks.items() if key not in wanted and track.current}
-        for key, track in (kept | leaving).items():
-            track.retired = key in leaving
+        for track in leaving.values():
+            track.retire()
+        for track in kept.values():
+            track.retired = False
         self._tracks = kept | leaving
 
     def take_turns(self, now: float) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from gputop.collectors.stacks.pace import Pace
 from gputop.collectors.stacks.threads import NativeIds
-from gputop.collectors.stacks.window import Window
-from gputop.model import ProcessInfo
+from gputop.collectors.stacks.window import Outcome, Window
+from gputop.model import ProcessInfo, StackBatch
 
 #: The first window is short, so that something is on the screen soon.
 _FIRST = 0.4
@@ -37,14 +37,14 @@ class Track:
         current, following: the py-spy that samples now, and the one that is to take over.
         continuous: whether windows follow each other without a gap; else there is one for each `turn`.
         turn, last_turn: whether a window may be opened when there is none; when that was given last.
-        retired: nothing new is opened.
+        retired: nothing new is opened, and what samples is ended.
         share: of a core, what its py-spys may use.
         not_before: the earliest time of the next try.
         failures: tries without result in a row.
         covered_until: end of the last batch.
     """
 
-    def __init__(self, process: ProcessInfo, launch: Launch) -> None:
+    def __init__(self, process: ProcessInfo) -> None:
         self.process = process
         self.ids = NativeIds(process.pid)
         self.pace = Pace(_thread_count(process.pid))
@@ -58,7 +58,6 @@ class Track:
         self.not_before = 0.0
         self.failures = 0
         self.covered_until = 0.0
-        self._launch = launch
         self._attach = _ATTACH
         self._first = True
 
@@ -66,17 +65,27 @@ class Track:
         """Iterate over the py-spys that live now."""
         return (window for window in (self.current, self.following) if window)
 
-    def advance(self, now: float, asked: float) -> None:
+    @property
+    def who(self) -> str:
+        """Return the process in words."""
+        return f"{self.process.name or 'process'} (pid {self.process.pid})"
+
+    @property
+    def ending(self) -> bool:
+        """Say whether a window was ended whose results are still to come."""
+        return self.current is not None and self.current.interrupted is not None
+
+    def advance(self, now: float, asked: float, launch: Launch) -> None:
         """Open, end or kill what is due; `asked` is the rate wanted."""
         for window in self.windows():
             if now >= _hung_at(window):
-                window.kill("no results" if window.interrupted else "it did not attach")
+                window.kill("it wrote no results" if window.interrupted else "it did not attach")
         if self.current is None:
             if self._may_open() and now >= self.not_before:
-                self.current = self._open(asked)
+                self.current = self._open(asked, launch)
         elif self._samples(self.current):
             if self._wants_following() and now >= max(self._due(self.current) - self._attach, self.not_before):
-                self.following = self._open(asked)
+                self.following = self._open(asked, launch)
             if now >= self._ends_at(self.current):
                 self.current.interrupt()
 
@@ -90,10 +99,27 @@ class Track:
         opens = max(self._due(self.current) - self._attach, self.not_before) if self._wants_following() else math.inf
         return min(hung, opens, self._ends_at(self.current))
 
-    def attached(self, window: Window) -> None:
-        """Learn how long attaching takes."""
-        if window.ready is not None:
-            self._attach += (window.ready - window.spawned - self._attach) / 2
+    def retire(self) -> None:
+        """Open nothing new, and end what samples."""
+        self.retired = True
+        if self.following:
+            self.following.kill("it is not needed any more")
+        if self.current and self._samples(self.current):
+            self.current.interrupt()
+
+    def heard(self, window: Window) -> None:
+        """End a window that attached too late."""
+        if self.retired and self._samples(window):
+            window.interrupt()
+
+    def learn(self, outcome: Outcome, batch: StackBatch) -> None:
+        """Take in what a window that brought something took."""
+        self.covered_until = batch.end
+        self.failures = 0
+        if outcome.ready is not None:
+            attach = outcome.ready - outcome.spawned
+            self._attach += (attach - self._attach) / 2
+            self.pace.learn(attach, outcome.cpu_seconds, batch.samples)
 
     def left(self, window: Window) -> None:
         """Drop a window that has ended; the one after it takes over."""
@@ -120,8 +146,6 @@ class Track:
 
     def _ends_at(self, window: Window) -> float:
         """Return when a sampling window ends; its successor is left time for its own first read."""
-        if self.retired:
-            return -math.inf
         due = self._due(window)
         if not self.continuous:
             return due
@@ -129,12 +153,14 @@ class Track:
             return due + _GRACE
         return max(due, self.following.ready + 1 / self.following.rate)
 
-    def _open(self, asked: float) -> Window | None:
+    def _open(self, asked: float, launch: Launch) -> Window | None:
         longest = self.pace.seconds(self.share) + _GRACE + 1
-        return self._launch(self.pace.rate(asked, self.share), math.ceil(longest))
+        return launch(self.pace.rate(asked, self.share), math.ceil(longest))
 
 
 def _hung_at(window: Window) -> float:
+    if window.cut_short:
+        return math.inf
     if window.interrupted is not None:
         return window.interrupted + _WRITE_LIMIT + 2 / window.rate
     return window.spawned + _ATTACH_LIMIT if window.ready is None else math.inf

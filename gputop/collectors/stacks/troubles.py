@@ -33,11 +33,10 @@ class Trouble:
     retry: float = 1.0
     retry_limit: float = 10.0
 
-    def note(self, text: str, process: ProcessInfo) -> tuple[str, str]:
-        """Return what to tell the user, and the remedy."""
+    def note(self, text: str, who: str) -> tuple[str, str]:
+        """Return what to tell the user about the process `who`, and the remedy."""
         found = re.search(self.pattern, text)
         captured = printable(found[1], 60) if found and found.lastindex else ""
-        who = f"{process.name or 'process'} (pid {process.pid})"
         return self.what.format(captured, who=who), self.remedy.format(captured, who=who)
 
     def pause(self, failures: int) -> float:
@@ -91,6 +90,7 @@ TROUBLES = (
         "this py-spy does not know the options that gputop uses",
         "pip install --upgrade py-spy",
         retry=60,
+        retry_limit=600,
     ),
     Trouble(r"python version", "no Python found in {who}", patience=3, retry=0.3),
     # While a program starts or imports, half an interpreter may be found.
@@ -107,7 +107,7 @@ TROUBLES = (
 
 def is_trouble(outcome: Outcome) -> bool:
     """Say whether py-spy ended in another way than by having sampled for as long as it was meant to."""
-    return bool(outcome.status or outcome.cut_short or "process exited" in outcome.said)
+    return bool(outcome.status or outcome.ready is None or "process exited" in outcome.said)
 
 
 def recognise(outcome: Outcome, process: ProcessInfo) -> tuple[Trouble, str]:

@@ -35,6 +35,7 @@ class Outcome:
         trace: the file it wrote, empty when it wrote none.
         spawned, ready, ended: when it was started, was attached (None: never), and had written or ended.
         cpu_seconds: CPU time that it used.
+        interrupted: whether it was told to end.
         cut_short: why it was killed by us, empty when it was not.
     """
 
@@ -47,6 +48,7 @@ class Outcome:
     ready: float | None
     ended: float
     cpu_seconds: float
+    interrupted: bool = True
     cut_short: str = ""
 
     def counts(self) -> tuple[int, int]:
@@ -68,6 +70,11 @@ class Window:
     It writes into an anonymous file in memory: no name that could be guessed or left behind, no disk that could be
     full. It is in a session of its own, out of Ctrl-C's reach, and the kernel kills it should we die.
 
+    Attributes:
+        rate: reads asked for each second.
+        spawned, ready, interrupted: when it was started, had attached, was told to end; None: not yet.
+        cut_short: why it was killed by us, empty when it was not.
+
     Raises:
         OSError: it cannot be started.
     """
@@ -80,7 +87,7 @@ class Window:
         self._clock = clock
         self._said = b""
         self._wrote: float | None = None
-        self._cut_short = ""
+        self.cut_short = ""
         with contextlib.ExitStack() as resources:
             self._trace = resources.enter_context(_anonymous_file())
             command = record_arguments(binary, pid, rate, seconds, f"/proc/self/fd/{self._trace.fileno()}")
@@ -115,7 +122,7 @@ class Window:
 
     def kill(self, why: str) -> None:
         """End it at once, without results; harmless to the target, which it never stops."""
-        self._cut_short = why
+        self.cut_short = why
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -138,7 +145,8 @@ class Window:
             ready=self.ready,
             ended=ended,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
-            cut_short=self._cut_short,
+            interrupted=self.interrupted is not None,
+            cut_short=self.cut_short,
         )
 
 
