@@ -10,12 +10,11 @@ from gputop.collectors.gpu.backend import Remark, Seen, Stopping, Unavailable, W
 from gputop.model import NA, GpuReading, GpuUse
 
 
-def reading(index: int, *, error: str = "", present: bool = False, **metrics: float) -> GpuReading:
+def reading(index: int, metrics: Mapping[str, float], *, error: str = "", present: bool = False) -> GpuReading:
     """Return the reading of a GPU that has these metrics."""
     empty = unread(index, "not in this test", uuid=f"GPU-{index}", name="Fake", error=error)
     use = GpuUse(NA("not in this test"), NA("not in this test"), NA("not in this test"), present)
-    dotted = {name.replace("__", "."): value for name, value in metrics.items()}
-    return GpuReading(index, empty.uuid, empty.name, {**empty.metrics, **dotted}, use, error=error)
+    return GpuReading(index, empty.uuid, empty.name, {**empty.metrics, **metrics}, use, error=error)
 
 
 class FakeBackend:
@@ -37,7 +36,7 @@ class FakeBackend:
         """Yield both."""
         self.watched.append(watched)
         for index in range(2):
-            yield Seen(reading(index, utilization=0.5), ((float(index), 0.5),))
+            yield Seen(reading(index, {"utilization": 0.5}), ((float(index), 0.5),))
 
     def remarks(self) -> Mapping[str, Remark]:
         """Say nothing."""
@@ -90,4 +89,4 @@ class SlowBackend(FakeBackend):
         for index in range(8):
             if self.stopping.wait(0.2):
                 raise Stopping
-            yield Seen(reading(index, utilization=0.5))
+            yield Seen(reading(index, {"utilization": 0.5}))

@@ -52,8 +52,8 @@ class Stopping(Exception):
 class GpuBackend(Protocol):
     """One way to read GPUs; made, used and closed in the sampler thread.
 
-    It is made with an event and a clock: once the event is set, `probe` and `read` raise `Stopping` before they ask
-    the driver again.
+    It is made with an event and a clock. Where a driver can be slow, `probe` and `read` raise `Stopping` before they
+    ask it again once the event is set.
     """
 
     name: str
