@@ -6,7 +6,7 @@ same looks again and again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from math import ceil, floor
 from weakref import WeakKeyDictionary
 
@@ -16,8 +16,10 @@ from gputop.analysis.tally import Tally, tally
 from gputop.model import Observation, Stack, Window
 from gputop.store import Store, ThreadKey
 
-#: Length of a tile, seconds; the store counts changes by the same spans.
-_TILE_S = 10.0
+#: Lengths of tiles, seconds: long ones for the middle of a window, short ones towards its ends.
+_TILES_S = (10.0, 2.0)
+#: A thread with fewer rows than this is sooner added up than put together from tiles.
+_FEW_ROWS = 200
 #: Most tiles and classifications kept; forgetting them costs only the time to work them out again.
 _MOST_TILES, _MOST_CLASSIFIED = 50_000, 20_000
 
@@ -31,6 +33,8 @@ class Tiles:
 
     def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
         """Return what a thread did in the window."""
+        if store.rows(key, window) < _FEW_ROWS:
+            return self._fresh(store, key, window)
         result = Tally()
         for part, whole in _parts(window):
             result.add(self.kept(store, key, part) if whole else self._fresh(store, key, part))
@@ -72,15 +76,19 @@ def of(store: Store) -> Tiles:
     return _OF_STORE.setdefault(store, Tiles())
 
 
-def _parts(window: Window) -> Iterator[tuple[Window, bool]]:
-    """Cut a window into whole tiles and the rests at its ends; say which are whole."""
-    first, last = ceil(window.start / _TILE_S), floor(window.end / _TILE_S)
-    if first >= last:
+def _parts(window: Window, lengths: Sequence[float] = _TILES_S) -> Iterator[tuple[Window, bool]]:
+    """Cut a window into whole tiles, the longest that fit, and rests at its ends; say which are whole."""
+    if not lengths:
         yield window, False
         return
-    if window.start < first * _TILE_S:
-        yield Window(window.start, first * _TILE_S), False
+    length, *shorter = lengths
+    first, last = ceil(window.start / length), floor(window.end / length)
+    if first > last:
+        yield from _parts(window, shorter)
+        return
+    if window.start < first * length:
+        yield from _parts(Window(window.start, first * length), shorter)
     for index in range(first, last):
-        yield Window(index * _TILE_S, (index + 1) * _TILE_S), True
-    if last * _TILE_S < window.end:
-        yield Window(last * _TILE_S, window.end), False
+        yield Window(index * length, (index + 1) * length), True
+    if last * length < window.end:
+        yield from _parts(Window(last * length, window.end), shorter)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from gputop.model import CostBatch, ProcessInfo
-from gputop.store.packed import PackedGpus, PackedHost
+from gputop.store.packed import CpuSums, HostPacker, PackedGpus, PackedHost
 from gputop.store.records import ThreadKey
 from gputop.store.rows import PeekRows, SegmentRows
 
@@ -17,6 +17,10 @@ CHUNK_S = 10.0
 #: Bytes of an empty Track with its place in the chunk's dict, of an empty Chunk, of a Quality, of a CostBatch with
 #: its mapping, and of a number in a set; all measured with tracemalloc.
 _TRACK, _CHUNK, _QUALITY, _COST, _NUMBER = 360, 1800, 200, 900, 64
+
+
+#: A thread's CPU sums are as large as so many numbers.
+_CPU_NUMBERS = 6
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class Chunk:
     costs: list[CostBatch] = field(default_factory=list)
     quality: list[Quality] = field(default_factory=list)
     processes: list[tuple[float, tuple[ProcessInfo, ...]]] = field(default_factory=list)
+    cpu: tuple[int, CpuSums] = field(default_factory=lambda: (0, {}))
     earliest: float = math.inf
     latest: float = -math.inf
     tracks_bytes: int = 0
@@ -70,8 +75,15 @@ class Chunk:
     def bytes(self) -> int:
         """Return the memory taken, without what it shares with other chunks."""
         numbers = len(self.stacks) + len(self.observations) + len(self.strings)
+        numbers += _CPU_NUMBERS * len(self.cpu[1])
         lists = _QUALITY * len(self.quality) + _COST * len(self.costs)
         return _CHUNK + self.tracks_bytes + self.readings_bytes + _NUMBER * numbers + lists
+
+    def all_cpu(self, packer: HostPacker) -> CpuSums:
+        """Return the sums of all readings in here, kept until there are more."""
+        if self.cpu[0] != len(self.hosts):
+            self.cpu = len(self.hosts), packer.sums(self.hosts)
+        return self.cpu[1]
 
     def cover(self, start: float, end: float) -> None:
         """Note that something from `start` to `end` is in here."""

@@ -17,6 +17,23 @@ from gputop.store.records import Cpu, ThreadKey
 _THREAD = Struct("<qIffBi")
 
 
+#: Thread to its seconds on a CPU, those they were measured over and the last reason where they were not; the same
+#: three for the seconds without a CPU; its name's number. A list, since it is added to a hundred times a thread.
+CpuSums = dict[tuple[int, int], list[float]]
+
+
+def merge(sums: CpuSums, more: CpuSums) -> None:
+    """Add sums of another, later time."""
+    for key, entry in more.items():
+        before = sums.get(key)
+        if before is None:
+            sums[key] = list(entry)
+        else:
+            for place in (0, 1, 3, 4):
+                before[place] += entry[place]
+            before[2], before[5], before[6] = entry[2], entry[5], entry[6]
+
+
 class Reasons:
     """The different NA values seen, numbered; a hostile file cannot make more than a few."""
 
@@ -52,27 +69,6 @@ class PackedHost:
         """Return the memory taken, roughly."""
         arrays = sys.getsizeof(self.cores) + sys.getsizeof(self.target_cores)
         return 700 + arrays + sum(300 + len(table) for table in self.threads)
-
-
-class _Sums:
-    """CPU and starved seconds of one thread, the seconds they were measured over, and the last reason for none."""
-
-    __slots__ = ("cpu", "name", "starved")
-
-    def __init__(self) -> None:
-        self.name = 0
-        self.cpu = [0.0, 0.0, -1.0]
-        self.starved = [0.0, 0.0, -1.0]
-
-    def add(self, name: int, seconds: float, cpu: float, starved: float) -> None:
-        """Count one reading; negative shares are codes of reasons."""
-        self.name = name
-        for sums, share in ((self.cpu, cpu), (self.starved, starved)):
-            if share < 0:
-                sums[2] = share
-            else:
-                sums[0] += share * seconds
-                sums[1] += seconds
 
 
 class HostPacker:
@@ -121,26 +117,37 @@ class HostPacker:
         for tid, name, cpu, starved, state, core in _THREAD.iter_unpack(table):
             yield ThreadReading(tid, self._names[name], value(cpu), value(starved), chr(state), core)
 
-    def threads(self, readings: Iterable[PackedHost]) -> Mapping[ThreadKey, Cpu]:
-        """Return each thread's mean CPU use, weighted by the time that each reading stands for."""
-        sums: dict[tuple[int, int], _Sums] = {}
+    def sums(self, readings: Iterable[PackedHost]) -> CpuSums:
+        """Add up each thread's CPU time over the readings."""
+        sums: CpuSums = {}
         for packed in readings:
             seconds = packed.batch.seconds
             for process, table in zip(packed.batch.processes, packed.threads, strict=True):
                 for tid, name, cpu, starved, _, _ in _THREAD.iter_unpack(table):
                     entry = sums.get((process.pid, tid))
                     if entry is None:
-                        entry = sums[process.pid, tid] = _Sums()
-                    entry.add(name, seconds, cpu, starved)
+                        entry = sums[process.pid, tid] = [0.0, 0.0, -1.0, 0.0, 0.0, -1.0, 0.0]
+                    if cpu >= 0:
+                        entry[0] += cpu * seconds
+                        entry[1] += seconds
+                    else:
+                        entry[2] = cpu
+                    if starved >= 0:
+                        entry[3] += starved * seconds
+                        entry[4] += seconds
+                    else:
+                        entry[5] = starved
+                    entry[6] = name
+        return sums
+
+    def threads(self, sums: CpuSums) -> Mapping[ThreadKey, Cpu]:
+        """Return each thread's mean CPU use."""
         return {
-            ThreadKey(*key): Cpu(
-                self._names[entry.name], self._mean(entry.cpu), self._mean(entry.starved), entry.cpu[1]
-            )
+            ThreadKey(*key): Cpu(self._names[int(entry[6])], self._mean(*entry[:3]), self._mean(*entry[3:6]), entry[1])
             for key, entry in sums.items()
         }
 
-    def _mean(self, sums: list[float]) -> Value:
-        total, seconds, reason = sums
+    def _mean(self, total: float, seconds: float, reason: float) -> Value:
         return total / seconds if seconds else self._reasons.value(reason)
 
     def forget(self, packed: PackedHost) -> None:

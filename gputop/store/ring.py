@@ -29,8 +29,10 @@ from gputop.store.records import ThreadKey
 
 #: Notes and ends of processes kept at most: a target that forks without end must not fill the memory.
 _MOST_NOTES, _MOST_ENDED = 500, 5000
-#: A row longer than this many chunks changes only the last of them, for `revision`.
-_LONGEST_CHUNKS = 60
+#: Changes are counted by spans of this many seconds; a row longer than so many spans counts in the last ones only.
+_REVISION_S, _LONGEST_REVISED = 1.0, 600
+#: Bytes of one such count.
+_REVISION = 130
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
@@ -68,7 +70,8 @@ class Ring:
     def bytes(self) -> int:
         """Return the memory taken, estimated."""
         pools = (self.strings, self.stacks, self.stacks.frames, self.observations, self.observations.frames)
-        return sum(pool.bytes for pool in pools) + sum(chunk.bytes for chunk in self.chunks.values())
+        revisions = _REVISION * len(self.revisions)
+        return revisions + sum(pool.bytes for pool in pools) + sum(chunk.bytes for chunk in self.chunks.values())
 
     def add(self, batch: Batch) -> None:
         """Keep a batch; the oldest chunks go when memory runs out."""
@@ -89,7 +92,8 @@ class Ring:
     def _drop_oldest(self) -> None:
         self.horizon = self.order.pop(0)
         chunk = self.chunks.pop(self.horizon)
-        for index in [index for index in self.revisions if index <= self.horizon]:
+        oldest = (self.horizon + 1) * CHUNK_S / _REVISION_S
+        for index in [index for index in self.revisions if index < oldest]:
             del self.revisions[index]
         for pool, numbers in (
             (self.stacks, chunk.stacks),
@@ -131,7 +135,7 @@ class Ring:
             before = track.segments.bytes
             for _, start, end, stack in stretches:
                 self._cover(chunk, start, end)
-                track.segments.put(end, start, _number(self.stacks, chunk.stacks, batch.stacks[stack]))
+                track.segments.stay(start, end, _number(self.stacks, chunk.stacks, batch.stacks[stack]))
             chunk.tracks_bytes += track.segments.bytes - before
         last = self._chunk(_index(batch.end))
         if last:
@@ -141,13 +145,13 @@ class Ring:
     def _cover(self, chunk: Chunk, start: float, end: float) -> None:
         """Note that a row of a thread was added, for `revision`."""
         chunk.cover(start, end)
-        first, last = _index(start), _index(end)
-        for index in range(max(first, last - _LONGEST_CHUNKS), last + 1):
+        first, last = int(start // _REVISION_S), int(end // _REVISION_S)
+        for index in range(max(first, last - _LONGEST_REVISED), last + 1):
             self.revisions[index] += 1
 
     def revision(self, window: Window) -> tuple[int | None, int]:
         """Return what changes whenever rows of threads within the window are added or dropped."""
-        indexes = range(_index(window.start), _index(window.end) + 1)
+        indexes = range(int(window.start // _REVISION_S), math.ceil(window.end / _REVISION_S))
         return self.horizon, sum(self.revisions.get(index, 0) for index in indexes)
 
     def _string(self, chunk: Chunk, text: str) -> str:

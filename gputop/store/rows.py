@@ -11,6 +11,9 @@ _TOUCH_S = 1e-4
 #: Longer looks stay apart, so that analysis can judge for how much of the time before it each may stand.
 _MERGE_S = 0.5
 _MOST_LOOKS = 0xFFFF
+#: One window of stacks ends, the next begins: a thread that has the same stack on both sides of so short a seam is
+#: taken to have kept it, as py-spy itself does between two samples.
+_SEAM_S = 0.05
 
 
 class Rows:
@@ -84,3 +87,12 @@ class SegmentRows(Rows):
     """end, start, stack's number"""
 
     _row = Struct("<ddI")
+
+    def stay(self, start: float, end: float, stack: int) -> None:
+        """Add the time that one stack was there; the same stack going on only makes the last row longer."""
+        if self._data:
+            until, since, same = self._at(len(self) - 1)
+            if same == stack and since <= start and abs(start - until) <= _SEAM_S and end >= until:
+                self._row.pack_into(self._data, (len(self) - 1) * self._row.size, end, since, stack)
+                return
+        self.put(end, start, stack)

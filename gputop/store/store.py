@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping
 
 from gputop.model import Batch, CostBatch, GpuBatch, HostBatch, Note, ProcessInfo, Session, Window
 from gputop.store.chunk import Chunk, Track
-from gputop.store.packed import unpack_gpus
+from gputop.store.packed import CpuSums, merge, unpack_gpus
 from gputop.store.records import Cpu, Names, Peek, Segment, ThreadKey
 from gputop.store.ring import Ring
 
@@ -82,6 +82,12 @@ class Store:
         names = self.names(key)
         return names.python or names.kernel
 
+    def rows(self, key: ThreadKey, window: Window) -> int:
+        """Return about how many looks and stacks of a thread are kept for the window."""
+        with self._lock:
+            tracks = [track for chunk in self._over(window) if (track := chunk.tracks.get(key))]
+            return sum(len(track.peeks) + len(track.segments) for track in tracks)
+
     def revision(self, window: Window) -> Hashable:
         """Return something that changes whenever looks or stacks within the window are added or dropped."""
         with self._lock:
@@ -145,13 +151,11 @@ class Store:
     def cpu(self, window: Window) -> Mapping[ThreadKey, Cpu]:
         """Return each thread's mean CPU use, from the readings taken in the window."""
         with self._lock:
-            found = [
-                packed
-                for chunk in self._over(window)
-                for packed in chunk.hosts
-                if window.start < packed.batch.time <= window.end
-            ]
-            return self._ring.host_packer.threads(found)
+            packer, sums = self._ring.host_packer, CpuSums()
+            for chunk in self._over(window):
+                within = [packed for packed in chunk.hosts if window.start < packed.batch.time <= window.end]
+                merge(sums, chunk.all_cpu(packer) if len(within) == len(chunk.hosts) else packer.sums(within))
+            return packer.threads(sums)
 
     def gpus(self, window: Window) -> tuple[GpuBatch, ...]:
         """Return the readings of the GPUs taken in the window."""

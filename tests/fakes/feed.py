@@ -90,16 +90,16 @@ class Feed:
         return PeekBatch(PID, start, start + 0.5, (*self._seen, PARKED), tuple(samples), names, 25, 0.002, 0, 50.0)
 
     def _stacks_of(self, start: float) -> StackBatch:
-        begin, end = start + 0.08, start + 1.0
+        begin, end = start + 0.01, start + 1.0
         chosen = self._random.sample(self._stacks, 60)
         segments = [
             StackSegment(tid, begin + 0.01 * step, begin + 0.01 * (step + 1), self._random.randrange(60))
             for tid in self.busy
-            for step in range(92)
+            for step in range(99)
         ]
         segments += (StackSegment(tid, begin, end, 60) for tid in self.parked)
         names = {tid: "MainThread" if tid == PID else f"worker-{tid}" for tid in (*self.busy, *self.parked)}
-        return StackBatch(PID, begin, end, names, (*chosen, self._idle), tuple(segments), 92, 1, 100.0)
+        return StackBatch(PID, begin, end, names, (*chosen, self._idle), tuple(segments), 99, 1, 100.0)
 
     def _host(self, time: float) -> HostBatch:
         chance = self._random.random
@@ -132,9 +132,9 @@ def _stack(number: int, chance: random.Random) -> Stack:
     depth = chance.randrange(12, 28)
     return tuple(
         Frame(
-            f"function_{level}_{number % 7}",
+            f"function_{level}_{number % 3}",
             f"/opt/env/lib/python3.11/site-packages/torch/module_{level}.py",
-            10 + number % 13,
+            10 + number % 5,
         )
         for level in range(depth)
     )
