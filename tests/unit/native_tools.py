@@ -39,7 +39,7 @@ def compiled(directory: Path, name: str, *flags: str) -> str:
     """Compile `targets/native/NAME.c`."""
     program = directory / "-".join([name, *(flag.strip("-").replace("=", "_") for flag in flags)])
     source = SOURCES / f"{name}.c"
-    subprocess.run(["gcc", "-g", "-O1", *flags, "-o", str(program), str(source), "-lpthread", "-lm"], check=True)
+    subprocess.run(["gcc", "-O1", *flags, "-o", str(program), str(source), "-lpthread", "-lm"], check=True)
     return str(program)
 
 

@@ -65,7 +65,7 @@ class Unwinder:
                 exact = self._find_base(space, rule, registers, stack, function) and exact
             if rule is None or not self._step(rule, registers, stack):
                 exact = False
-                if not self._guess(space, registers, stack):
+                if not self._guess(space, registers, stack, leaf=len(sites) == 1):
                     break
             elif not registers[counter]:
                 return Chain(tuple(sites), exact)
@@ -152,9 +152,16 @@ class Unwinder:
             return None
         return registers[rule.return_register]
 
-    def _guess(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> bool:
-        """Find the caller without a table; False when nothing on the stack looks like one."""
-        return self._by_frame_pointer(space, registers, stack) or self._by_scan(space, registers, stack)
+    def _guess(self, space: AddressSpace, registers: Registers, stack: StackCopy, leaf: bool) -> bool:
+        """Find the caller without a table; False when nothing on the stack looks like one.
+
+        A leaf often makes no frame: its return address is where the stack pointer points.
+        """
+        return (
+            (leaf and self._by_scan(space, registers, stack, 1))
+            or self._by_frame_pointer(space, registers, stack)
+            or self._by_scan(space, registers, stack, _SCAN_WORDS)
+        )
 
     def _by_frame_pointer(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> bool:
         frame, pointer = registers[self._arch.frame_pointer], registers[self._arch.stack_pointer]
@@ -166,8 +173,8 @@ class Unwinder:
         self._enter(registers, back, frame + 16, outer)
         return True
 
-    def _by_scan(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> bool:
-        for address, word in self._returns(space, registers, stack, _SCAN_WORDS):
+    def _by_scan(self, space: AddressSpace, registers: Registers, stack: StackCopy, words: int) -> bool:
+        for address, word in self._returns(space, registers, stack, words):
             self._enter(registers, word, address + 8, registers[self._arch.frame_pointer])
             return True
         return False
