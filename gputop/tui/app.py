@@ -186,8 +186,10 @@ class GputopApp(App[Outcome]):
             return
         view = self.scene.view
         columns = timeline.columns(self.size.width)
-        window = view.window(self.scene.source.span(), time.monotonic(), columns)
-        if not self._feed.ask(Question(window, columns, view.thread)):
+        span = self.scene.source.span()
+        until = span.end if span else 0.0
+        window = view.window(span, time.monotonic(), columns)
+        if not self._feed.ask(Question(window, columns, view.thread, until)):
             self._answered = time.monotonic()
 
     def _tick(self) -> None:
@@ -197,11 +199,13 @@ class GputopApp(App[Outcome]):
         scene.now = time.monotonic()
         behind = scene.now - self._answered
         scene.late = behind if scene.view.paused is None and behind > _LATE else 0.0
-        if scene.view.paused is None and scene.source.output is not None:
-            scene.output = scene.source.output_lines(_OUTPUT_ROWS)
         self.ask()
         if behind > 1.5 / self.settings.hz or scene.view.paused is not None:
             self.draw()
+
+    def _read_output(self) -> None:
+        if self.scene.source.output is not None:
+            self.scene.output = self.scene.source.output_lines(_OUTPUT_ROWS)
 
     def on_fresh(self, event: Fresh) -> None:
         """Show an answer."""
@@ -211,6 +215,7 @@ class GputopApp(App[Outcome]):
             return
         if self.scene.view.paused is not None and self.scene.summary is not None:
             return
+        self._read_output()
         self.scene.summary = event.answer
         self.scene.now = self._answered
         self.scene.table.update(event.answer, self.scene.view)

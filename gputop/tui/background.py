@@ -14,11 +14,12 @@ from gputop.tui.source import Source, Thread
 
 
 class Question(NamedTuple):
-    """What `Source.summary` is asked."""
+    """What `Source.summary` is asked; `until` is the end of what was known then (there is news when it has moved)."""
 
     window: Window
     columns: int
     thread: Thread | None
+    until: float = 0.0
 
 
 def spawn(name: str, work: Callable[[], None]) -> threading.Thread:
@@ -59,7 +60,7 @@ class Feed:
     def _run(self) -> None:
         while (question := self._next()) is not None:
             try:
-                answer: Summary | Exception = self._source.summary(*question)
+                answer: Summary | Exception = self._source.summary(question.window, question.columns, question.thread)
             except Exception as error:  # shown to the user: a fault in analysis must not end the screen
                 answer = error
             if not self._stopped:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -82,7 +83,7 @@ class Canvas(Widget):
         strip = Strip([Segment(text, style(key)) for text, key in line])
         background = self.background_colors[1]
         for line_filter in self.get_line_filters():
-            if line_filter.enabled:
+            if line_filter.enabled and not isinstance(line_filter, ANSIToTruecolor):  # the 256 colours stay short
                 strip = strip.apply_filter(line_filter, background)
         return strip
 

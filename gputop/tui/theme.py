@@ -1,7 +1,8 @@
 """Colours: names to Rich styles, for dark and light screens, the terminal's own palette and no colour at all.
 
 A style is written `foreground[/background][!attributes]` with names of a palette: "text", "python/native",
-"title!b". Every style carries a background (a style without one shows the terminal's own, which differs).
+"title!b". All colours are of the 256 that every terminal of today has. Every style carries a background: without
+one the terminal's own would show, which differs.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rich.color import Color
+from rich.color import Color, ColorSystem
 from rich.style import Style
 
 _ATTRIBUTES = {"b": "bold", "i": "italic", "r": "reverse", "u": "underline"}
@@ -28,24 +29,24 @@ _DARK = {
     "glyph": "#121212",
     "accent": "#5fd7d7",
     "good": "#5faf5f",
-    "warn": "#e5b567",
-    "bad": "#e0565f",
-    "gpu": "#76b9ed",
-    "memory": "#7d8fd0",
+    "warn": "#d7af5f",
+    "bad": "#d75f5f",
+    "gpu": "#5fafff",
+    "memory": "#8787d7",
     "cpu": "#5faf87",
     "others": "#626262",
     "track": "#262626",
-    "python": "#3f9f5f",
-    "native": "#8fd05f",
-    "gpu_api": "#2f9f9f",
-    "gpu_wait": "#a06fe0",
-    "comm": "#4f87e8",
-    "data": "#e8b23f",
-    "gil": "#e0505a",
-    "lock": "#9fc7e8",
-    "io": "#e8823f",
-    "child": "#b08968",
-    "starved": "#f08fc8",
+    "python": "#00af5f",
+    "native": "#87d75f",
+    "gpu_api": "#00afaf",
+    "gpu_wait": "#af87ff",
+    "comm": "#5f87ff",
+    "data": "#ffd75f",
+    "gil": "#d75f5f",
+    "lock": "#afd7ff",
+    "io": "#ff875f",
+    "child": "#af875f",
+    "starved": "#ff87d7",
     "unknown": "#6c6c6c",
     "idle": "#303030",
     "idle_letter": "#6c6c6c",
@@ -63,26 +64,26 @@ _LIGHT = {
     "title": "#4e4e4e",
     "ink": "#ffffff",
     "glyph": "#000000",
-    "accent": "#00757f",
-    "good": "#1f7f3f",
-    "warn": "#8f5f00",
-    "bad": "#b8202c",
-    "gpu": "#2a78b8",
-    "memory": "#5a66b0",
-    "cpu": "#2f8f5f",
+    "accent": "#008787",
+    "good": "#008700",
+    "warn": "#875f00",
+    "bad": "#af0000",
+    "gpu": "#005faf",
+    "memory": "#5f5faf",
+    "cpu": "#008700",
     "others": "#a8a8a8",
     "track": "#eeeeee",
-    "python": "#2f8f4f",
-    "native": "#7fbf3f",
-    "gpu_api": "#1f8f8f",
-    "gpu_wait": "#8a50d0",
-    "comm": "#2f67cf",
-    "data": "#d99a10",
-    "gil": "#c8303c",
-    "lock": "#7fb2dc",
-    "io": "#dc6a1c",
-    "child": "#96704e",
-    "starved": "#dd6aac",
+    "python": "#00875f",
+    "native": "#87d75f",
+    "gpu_api": "#00afaf",
+    "gpu_wait": "#875fd7",
+    "comm": "#005fd7",
+    "data": "#ffaf00",
+    "gil": "#d75f5f",
+    "lock": "#87afd7",
+    "io": "#ff8700",
+    "child": "#af875f",
+    "starved": "#ff87d7",
     "unknown": "#8a8a8a",
     "idle": "#e4e4e4",
     "idle_letter": "#9e9e9e",
@@ -168,7 +169,12 @@ class Theme:
         colour = _blend(back, self.palette["glyph"]) if foreground == "letter" else self.palette[foreground]
         if self.name == "ansi" and foreground == "dim":
             flags["dim"] = True
-        return Style(color=Color.parse(colour), bgcolor=Color.parse(back), **flags)  # type: ignore[arg-type]
+        return Style(color=_colour(colour), bgcolor=_colour(back), **flags)  # type: ignore[arg-type]
+
+
+def _colour(text: str) -> Color:
+    """Return a colour as one of the 256: half the bytes to write, and the same on every terminal."""
+    return Color.parse(text).downgrade(ColorSystem.EIGHT_BIT)
 
 
 def _blend(back: str, ink: str) -> str:

@@ -79,6 +79,7 @@ class Scene:
         output: last lines of the program's output.
         busy: what is being done now ("writing the snapshot"), empty for nothing.
         message: the last thing worth saying.
+        prompt: what the user is typing now ("filter"), empty for nothing.
         late: seconds since the newest summary came, once that is worth saying.
     """
 
@@ -92,6 +93,7 @@ class Scene:
     output: list[str] = field(default_factory=list)
     busy: str = ""
     message: Message | None = None
+    prompt: str = ""
     late: float = 0.0
 
     @property

@@ -22,7 +22,7 @@ def _rows(scene: Scene, width: int, height: int) -> Rows:
     if width < TWO_COLUMNS:
         return Rows(2, 3 if height < 40 else 5, 1)
     room = right_width(width)
-    return Rows(2, 1 + min(height // 3, _bar_rows(_count(scene), room)), 3)
+    return Rows(2, 1 + min(height // 3, _bar_rows(_count(scene), room)), 2)
 
 
 def _bar_rows(count: int, width: int) -> int:

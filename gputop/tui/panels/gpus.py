@@ -76,7 +76,7 @@ def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
 def _company(gpu: GpuReading) -> list[Span]:
     if gpu.throttle:
         return [(f"held down: {', '.join(gpu.throttle)}", "warn!b")]
-    if isinstance(gpu.others, NA):
+    if isinstance(gpu.others, NA) or gpu.others == 0:
         return []
     return [(f"{gpu.others:.0f} other processes" if gpu.others != 1 else "1 other process", "title")]
 
@@ -165,7 +165,7 @@ def _listed_one(scene: Scene, gpu: GpuReading, width: int) -> Line:
     if gpu.error:
         return line((head, (gpu.error, "bad")), width)
     util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
-    cells = max(4, min(12, (width - 46) // 2))
+    cells = max(4, min(24, (width - 46) // 2))
     spans: list[Span] = [head, *_small(scene, util, "gpu", cells), (f"{percent(util):>6}  ", "text")]
     spans += [*_small(scene, _ratio(used, total), "memory", cells), (f"{_of(used, total):>16} ", "text")]
     tail = [(f"{number(gpu.metric('power_w'), 'W'):>6} {number(gpu.metric('temperature_c'), '°C'):>6}", "dim")]

@@ -10,7 +10,7 @@ from gputop.tui.view import Scene
 def _rows(scene: Scene, _width: int, height: int) -> Rows:
     if scene.source.output is None:
         return Rows(0, 0)
-    return Rows(2, max(4, height // 3), 1.5)
+    return Rows(2, max(4, height // 3), 3)
 
 
 def _draw(scene: Scene, width: int, height: int) -> list[Line]:

@@ -36,6 +36,8 @@ def _draw_notes(scene: Scene, width: int, height: int) -> list[Line]:
 
 
 def _status(scene: Scene, width: int, height: int) -> list[Line]:
+    if scene.prompt:
+        return padded([_prompt(scene, width)], width, height)
     chip, words = _mode(scene)
     left: list[Span] = [(f" {chip[0]} ", f"ink/{chip[1]}!b"), (f" {words}" if words else "", "text/bar")]
     if scene.message is not None and scene.message.until > scene.now:
@@ -45,6 +47,17 @@ def _status(scene: Scene, width: int, height: int) -> list[Line]:
     elif width >= _WIDE:
         left += _sampling(scene)
     return padded([line(left, width, _keys(width - width_of(left) - 2), (" ", "text/bar"))], width, height)
+
+
+def _prompt(scene: Scene, width: int) -> Line:
+    """Return the frame of the line that the user types in; the text itself is Textual's widget over it."""
+    help_: list[Span] = [
+        ("Enter", "accent/bar!b"),
+        (" keep  ", "dim/bar"),
+        ("Esc", "accent/bar!b"),
+        (" clear ", "dim/bar"),
+    ]
+    return line(((f" {scene.prompt.upper()} ", "ink/accent!b"),), width, help_, (" ", "text/bar"))
 
 
 def _sampling(scene: Scene) -> list[Span]:
@@ -99,4 +112,4 @@ def _click(_scene: Scene, _x: int, _y: int, _width: int) -> str:
 
 
 NOTES = Panel("notes", "full", 7, _note_rows, _draw_notes, lambda *_: "advice")
-STATUS = Panel("status", "full", 1, lambda *_: Rows(1, 1), _status, _click)
+STATUS = Panel("status", "full", 0, lambda *_: Rows(1, 1), _status, _click)

@@ -10,8 +10,8 @@ from gputop.tui.view import Scene
 #: How a verdict is meant: is this good news?
 _TONES = {"gpu-bound": "good", "idle": "dim", "no-data": "dim", "mixed": "accent", "cpu-bound": "accent"}
 
-#: Below, the sentence goes under the chip as well.
-_NARROW = 70
+#: Below, the sentence goes under the chip as well; from the second width on, one line is enough for it.
+_NARROW, _WIDE = 70, 130
 
 
 def tone(verdict: Verdict) -> str:
@@ -22,7 +22,7 @@ def tone(verdict: Verdict) -> str:
 def _rows(scene: Scene, width: int, height: int) -> Rows:
     if height < 16:
         return Rows(2, 3) if width < 80 else Rows(1, 1)
-    return Rows(2, 3 if width < 100 or height >= 30 else 2, 4)
+    return Rows(2, 3 if width < _WIDE or height >= 30 else 2, 4)
 
 
 def _chip(scene: Scene, verdict: Verdict) -> Span:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
 
+#: Room for the words around the filter's input, in cells.
+_PROMPT_LEFT, _PROMPT_RIGHT = 9, 23
+
+
 class PanelCanvas(Canvas):
     """One panel on the screen."""
 
@@ -53,13 +57,12 @@ class _PanelLayout(Layout):
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
         """Return where each panel that fits goes."""
-        bottom = Place(0, max(0, size.height - 1), size.width, 1)
-        asked = any(not isinstance(child, PanelCanvas) for child in children)
+        prompt = Place(_PROMPT_LEFT, max(0, size.height - 1), max(8, size.width - _PROMPT_LEFT - _PROMPT_RIGHT), 1)
         placements = []
-        for child in children:
-            place = self.places.get(child.id or "") if isinstance(child, PanelCanvas) else bottom
-            if place is not None and not (asked and child.id == "status"):
-                placements.append(WidgetPlacement(Region(*place), Offset(), Spacing(), child))
+        for order, child in enumerate(children):
+            place = self.places.get(child.id or "") if isinstance(child, PanelCanvas) else prompt
+            if place is not None:
+                placements.append(WidgetPlacement(Region(*place), Offset(), Spacing(), child, order))
         return placements
 
 
@@ -107,6 +110,8 @@ class Overview(Screen[None]):
             line = Input(self._gputop.scene.view.filter, placeholder="function or file", compact=True)
             self.mount(line)
             line.focus()
+            self._gputop.scene.prompt = "filter"
+            self.draw()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as the user types."""
@@ -116,17 +121,20 @@ class Overview(Screen[None]):
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keep the filter."""
-        await event.input.remove()
+        await self._close_filter(event.input.value)
+
+    async def _close_filter(self, text: str) -> None:
+        await self.query("Input").remove()
+        self._gputop.scene.prompt = ""
+        self._gputop.scene.view.filter = text.strip()
+        self._gputop.changed()
 
     async def on_key(self, event: events.Key) -> None:
         """Let Esc close the filter's line, and clear the filter."""
-        lines = self.query("Input")
-        if event.key == "escape" and lines:
+        if event.key == "escape" and self._gputop.scene.prompt:
             event.stop()
             event.prevent_default()
-            await lines.remove()
-            self._gputop.scene.view.filter = ""
-            self._gputop.changed()
+            await self._close_filter("")
 
     def on_resize(self, _event: events.Resize) -> None:
         """Ask for a timeline of the new width at once."""

@@ -11,7 +11,7 @@ from gputop.tui.panels.base import swatch
 from gputop.tui.panels.verdict import tone
 from gputop.tui.view import Scene
 
-_KEY = 10
+_KEY, _NAME = 9, 20
 
 
 def help_text(scene: Scene, width: int) -> list[Line]:
@@ -23,11 +23,10 @@ def help_text(scene: Scene, width: int) -> list[Line]:
     )
     lines += _heading("Keys")
     for action in ACTIONS:
-        keys = action.shown
-        lines += _entry((f"{keys:<{_KEY}}", "accent!b"), action.help, width)
+        lines += _columns((f"{action.shown:<{_KEY}}", "accent!b"), action.name, action.help, width)
     lines += _heading("States of a thread, and how they are drawn")
     for state in STATES:
-        lines += _entry(swatch(scene, state.id), f"{state.label:<10}{state.meaning}", width, gap=" " * (_KEY - 1))
+        lines += _columns(swatch(scene, state.id), state.label, state.meaning, width)
     lines += _heading("Numbers")
     lines += _paragraph(
         "self: share of the window's wall time in the function itself; total: in it and what it calls. Summed over "
@@ -74,9 +73,20 @@ def _paragraph(text: str, width: int) -> list[Line]:
     return [((row, "text"),) for row in wrap(text, width)]
 
 
-def _entry(head: Span, text: str, width: int, gap: str = "") -> list[Line]:
+def _columns(head: Span, name: str, text: str, width: int) -> list[Line]:
+    """Return key or swatch, name and explanation in columns; without the name where room is scarce."""
+    name = f"{name:<{_NAME}}" if width >= 70 else ""
+    rows = wrap(text, max(10, width - _KEY - len(name))) or [""]
+    first: Line = (head, (" " * (_KEY - len(head[0])), "text"), (name, "strong"), (rows[0], "text"))
+    return [first, *_indented(rows[1:], _KEY + len(name))]
+
+
+def _entry(head: Span, text: str, width: int) -> list[Line]:
     """Return a text with a hanging head."""
-    indent = len(head[0]) + len(gap)
-    rows = wrap(text, max(10, width - indent)) or [""]
-    first: Line = (head, (f"{gap}{rows[0]}", "text"))
-    return [first, *(((" " * indent, "text"), (row, "text")) for row in rows[1:])]
+    rows = wrap(text, max(10, width - len(head[0]))) or [""]
+    first: Line = (head, (rows[0], "text"))
+    return [first, *_indented(rows[1:], len(head[0]))]
+
+
+def _indented(rows: list[str], indent: int) -> list[Line]:
+    return [((" " * indent, "text"), (row, "text")) for row in rows]

@@ -1,0 +1,238 @@
+"""Every key and every click does what the help says."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from gputop.errors import SnapshotError
+from gputop.tui.actions import ACTIONS
+from gputop.tui.app import GputopApp
+from gputop.tui.screens.overview import Overview
+from gputop.tui.source import Outcome
+from tests.fakes.source import FakeSource
+from tests.tui.running import page, running, text, until
+
+_LAUNCHED = {"launched": True, "output": Path("/tmp/out.log")}
+
+
+def test_every_action_has_a_method_and_every_key_one_action() -> None:
+    keys = [key for action in ACTIONS for key in action.keys]
+    assert len(keys) == len(set(keys))
+    for action in ACTIONS:
+        assert callable(getattr(GputopApp, f"action_{action.method.partition('(')[0]}"))
+    bare_k = next(action for action in ACTIONS if "k" in action.keys)
+    assert bare_k.method == "move(-1)", "a bare k never kills"
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "f10"])
+async def test_quit_from_an_attached_process(key: str) -> None:
+    async with running() as (app, pilot):
+        await pilot.press(key)
+    assert app.return_value is Outcome.QUIT
+
+
+@pytest.mark.parametrize(
+    ("keys", "outcome"),
+    [
+        (["q", "t"], Outcome.TERMINATE),
+        (["q", "l"], Outcome.LEAVE),
+        (["ctrl+c", "down", "enter"], Outcome.LEAVE),
+        (["q", "up", "enter"], Outcome.TERMINATE),
+    ],
+)
+async def test_quit_from_a_launched_command_asks(keys: list[str], outcome: Outcome) -> None:
+    async with running(FakeSource(**_LAUNCHED)) as (app, pilot):
+        await pilot.press(keys[0])
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        assert "terminate it" in page(app)
+        await pilot.press(*keys[1:])
+    assert app.return_value is outcome
+
+
+@pytest.mark.parametrize("key", ["escape", "c", "enter"])
+async def test_quit_can_be_cancelled(key: str) -> None:
+    async with running(FakeSource(**_LAUNCHED)) as (app, pilot):
+        await pilot.press("q", key)
+        await until(pilot, lambda: isinstance(app.screen, Overview))
+        assert app.is_running
+
+
+async def test_quit_after_a_launched_command_has_ended_does_not_ask() -> None:
+    async with running(FakeSource(**_LAUNCHED, exited=(3,))) as (app, pilot):
+        await pilot.press("q")
+    assert app.return_value is Outcome.QUIT
+
+
+async def test_pause_freezes_the_picture_and_says_since_when() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("space")
+        frozen = app.scene.summary
+        assert "PAUSED" in text(app, "status")
+        assert "since" in text(app, "status")
+        assert "frozen" in text(app, "timeline")
+        app._tick()
+        await pilot.pause()
+        assert app.scene.summary is frozen
+        await pilot.press("space")
+        await until(pilot, lambda: app.scene.summary is not frozen)
+        assert "LIVE" in text(app, "status")
+
+
+async def test_a_paused_picture_can_still_be_sorted_and_filtered() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("space", "3")
+        names = [row.name for row in app.scene.table.rows]  # type: ignore[union-attr]
+        assert names == sorted(names, key=str.lower)
+
+
+@pytest.mark.parametrize(("key", "sort"), [("1", "self"), ("2", "total"), ("3", "function"), ("4", "file")])
+async def test_sort_keys(key: str, sort: str) -> None:
+    async with running() as (app, pilot):
+        await pilot.press("2" if sort == "self" else "1", key)
+        assert app.scene.view.sort == sort
+        assert f"{sort}▾" in text(app, "hot")
+
+
+async def test_functions_and_lines() -> None:
+    async with running() as (app, pilot):
+        assert "hottest functions" in text(app, "hot")
+        await pilot.press("l")
+        assert "hottest lines" in text(app, "hot")
+
+
+async def test_cursor_keys() -> None:
+    async with running(size=(120, 24)) as (app, pilot):
+        steps = [("down", 0), ("down", 1), ("j", 2), ("up", 1), ("k", 0), ("end", 11), ("home", 0), ("pagedown", None)]
+        for key, place in steps:
+            await pilot.press(key)
+            if place is not None:
+                assert app.scene.table.cursor(app.scene.view) == place, key
+        assert app.scene.table.cursor(app.scene.view) == app.scene.table.page
+        await pilot.press("escape")
+        assert app.scene.view.selected is None
+
+
+@pytest.mark.parametrize("key", ["slash", "f4", "backslash"])
+async def test_the_filter_narrows_while_typing(key: str) -> None:
+    async with running() as (app, pilot):
+        await pilot.press(key, *"conv")
+        assert [row.file.rpartition("/")[2] for row in app.scene.table.rows] == ["conv.py"]
+        assert "FILTER" in text(app, "status")
+        await pilot.press("enter")
+        await until(pilot, lambda: "FILTER" not in text(app, "status"))
+        assert "filter conv" in text(app, "hot")
+        await pilot.press("escape")
+        assert app.scene.view.filter == ""
+
+
+async def test_escape_while_typing_clears_the_filter() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("slash", *"qqq")
+        assert "none of 12 rows" in text(app, "hot")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.scene.prompt)
+        assert len(app.scene.table.rows) == 12
+
+
+async def test_help_lists_every_action_and_every_state() -> None:
+    from gputop.analysis.states import STATES
+
+    async with running(size=(120, 80)) as (app, pilot):
+        await pilot.press("question_mark")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        shown = page(app)
+        assert all(action.help in shown for action in ACTIONS)
+        assert all(state.meaning in shown for state in STATES)
+        await pilot.press("escape")
+        assert isinstance(app.screen, Overview)
+
+
+async def test_long_pages_scroll() -> None:
+    async with running(size=(60, 15)) as (app, pilot):
+        await pilot.press("h")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        assert "One question" in page(app)
+        await pilot.press("pagedown")
+        assert "One question" not in page(app)
+        await pilot.press("end")
+        assert "held up for a look" in page(app)
+        await pilot.press("home", "down", "up")
+        assert "One question" in page(app)
+
+
+async def test_why_shows_evidence_and_advice() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        assert "no data loader worker was seen" in page(app)
+        assert "1. decode in worker processes" in page(app)
+
+
+async def test_threads_and_looking_at_one() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("t")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        assert "41 threads" in page(app)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: "thread 4122" in text(app, "timeline"))
+        await pilot.press("escape")
+        await until(pilot, lambda: "MainThread" in text(app, "timeline"))
+
+
+async def test_rates() -> None:
+    source = FakeSource()
+    async with running(source) as (app, pilot):
+        await pilot.press("plus", "plus", "minus", "minus", "minus")
+        assert source.asked == ["rate 2", "rate 4", "rate 2", "rate 1", "rate 0.5"]
+        assert "0.5" in text(app, "status")
+
+
+async def test_start_afresh_and_back() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("r")
+        await until(pilot, lambda: app.scene.summary.window.seconds < 30)  # type: ignore[union-attr]
+        await pilot.press("r")
+        await until(pilot, lambda: app.scene.summary.window.seconds > 59)  # type: ignore[union-attr]
+
+
+async def test_a_snapshot_tells_how_far_it_is_where_it_went_and_how_to_open_it() -> None:
+    source = FakeSource()
+    async with running(source) as (app, pilot):
+        source.gate = threading.Event()
+        await pilot.press("s")
+        await until(pilot, lambda: "snapshot: writing" in text(app, "status"))
+        await pilot.press("s")
+        assert "already" in text(app, "status")
+        source.gate.set()
+        await until(pilot, lambda: "train-4121.json.gz" in text(app, "status"))
+        assert "ui.perfetto.dev" in text(app, "status")
+        app.scene.now += 1000
+        app.draw()
+        assert "train-4121" not in text(app, "status")
+
+
+async def test_a_snapshot_that_fails_says_why_and_what_helps() -> None:
+    source = FakeSource(snapshot_error=SnapshotError("the disk is full", "free some space"))
+    async with running(source) as (app, pilot):
+        await pilot.press("s")
+        await until(pilot, lambda: "the disk is full; free some space" in text(app, "status"))
+        assert app.scene.busy == ""
+
+
+async def test_clicks() -> None:
+    async with running(size=(120, 40)) as (app, pilot):
+        await pilot.click("#hot", offset=(10, 1))
+        assert app.scene.view.sort == "total"
+        await pilot.click("#hot", offset=(30, 4))
+        assert app.scene.table.cursor(app.scene.view) == 2
+        await pilot.click("#verdict", offset=(3, 0))
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+
+
+async def test_the_palette_lists_every_action() -> None:
+    async with running() as (app, _pilot):
+        names = [command.title for command in app.get_system_commands(app.screen)]
+        assert names == [action.name for action in ACTIONS if action.palette]

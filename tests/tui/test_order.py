@@ -1,0 +1,87 @@
+"""Rows keep their places until it is worth moving them, and the cursor follows its row."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.tui.order import Order
+from gputop.tui.table import Table
+from gputop.tui.view import View
+from tests.tui.running import still
+
+A, B, C = ("a",), ("b",), ("c",)
+
+
+def test_small_changes_move_nothing() -> None:
+    order = Order()
+    assert order.settle({A: 0.40, B: 0.39}, "self") == [A, B]
+    assert order.settle({A: 0.39, B: 0.41}, "self") == [A, B]
+    assert order.settle({A: 0.30, B: 0.41}, "self") == [B, A]
+
+
+def test_new_rows_come_in_at_their_place_and_old_ones_go() -> None:
+    order = Order()
+    order.settle({A: 0.5, B: 0.1}, "self")
+    assert order.settle({A: 0.5, B: 0.1, C: 0.3}, "self") == [A, C, B]
+    assert order.settle({B: 0.1, C: 0.3}, "self") == [C, B]
+
+
+def test_another_column_sorts_afresh() -> None:
+    order = Order()
+    order.settle({A: 0.40, B: 0.39}, "self")
+    assert order.settle({A: 0.40, B: 0.41}, "total") == [B, A]
+
+
+@given(st.lists(st.dictionaries(st.tuples(st.text("xyz", max_size=3)), st.floats(0, 1), max_size=12), max_size=5))
+def test_no_row_is_lost_and_no_row_is_far_from_its_place(steps: list[dict[tuple[str, ...], float]]) -> None:
+    order = Order()
+    for values in steps:
+        keys = order.settle(values, "self")
+        assert sorted(keys) == sorted(values)
+        for above, below in zip(keys, keys[1:], strict=False):
+            assert values[below] <= values[above] * 1.10 + 0.005 + 1e-9
+
+
+def _table(**choices: object) -> tuple[Table, View]:
+    view, table = View(**choices), Table()  # type: ignore[arg-type]
+    table.update(still("starved").summary, view)
+    table.fitted(view, 5)
+    return table, view
+
+
+def test_the_cursor_follows_its_row_and_stays_in_sight() -> None:
+    table, view = _table()
+    for _ in range(8):
+        table.move(view, 1)
+    assert table.cursor(view) == 7
+    assert table.rows[7] in table.fitted(view, 5)
+    view.sort = "function"
+    chosen = view.selected
+    table.update(still("starved").summary, view)
+    assert view.selected == chosen
+
+
+def test_the_cursor_stops_at_both_ends() -> None:
+    table, view = _table()
+    table.move(view, -1)
+    assert table.cursor(view) == 0
+    table.move(view, 1_000_000)
+    assert table.cursor(view) == len(table.rows) - 1
+    table.scroll(view, -1000)
+    assert view.top == 0
+
+
+def test_the_filter_looks_at_functions_and_files() -> None:
+    table, _ = _table(filter="CONV")
+    assert [row.file.rpartition("/")[2] for row in table.rows] == ["conv.py"]
+    assert table.found == 12
+
+
+def test_sorting_by_name_and_by_file() -> None:
+    table, _ = _table(sort="function")
+    names = [row.name.lower() for row in table.rows]  # type: ignore[union-attr]
+    assert names == sorted(names)
+    table, _ = _table(sort="file")
+    files = [row.file for row in table.rows]
+    assert files == sorted(files)
