@@ -5,6 +5,7 @@ The clock here is the Unix clock, which the daemon's events carry too.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class Recording:
             return "waiting for torch to ask for work"
         start = self.sent + START_DELAY_S
         if now < start:
-            return f"asked: recording starts in {start - now:.0f} s"
+            return f"asked: recording starts in {math.ceil(start - now)} s"
         if now < start + seconds:
             return f"recording {seconds:g} s: don't stop the program"
         return "the program is writing its trace"

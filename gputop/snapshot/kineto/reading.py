@@ -1,0 +1,246 @@
+"""A short reading of a torch trace: what the GPU and the CPU did, and who waited for whom.
+
+Standard library only: it runs in a process of its own (`apart`), since a trace may hold millions of events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gputop.snapshot.kineto import spans
+from gputop.snapshot.kineto.events import events
+from gputop.snapshot.kineto.spans import Intervals, Span
+from gputop.text import printable
+
+#: Rows in each list.
+TOP = 8
+
+_KERNEL, _COPIES, _CPU = "kernel", ("gpu_memcpy", "gpu_memset"), ("cpu_op", "cuda_runtime", "cuda_driver")
+_GPU = (_KERNEL, *_COPIES)
+
+#: Runtime calls in which the CPU waits for the GPU.
+_WAITS = ("Synchronize", "cudaMemcpy", "cuMemcpy")
+
+#: A GPU that is idle for more than this share while its kernels are shorter and start sooner after their launch than
+#: these microseconds is waiting for the next launch.
+_IDLE_SHARE, _SHORT_US, _SOON_US = 0.5, 50.0, 30.0
+_BUSY_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A kernel or a call: how often, its seconds (a call's own, without calls inside it), their share of the list."""
+
+    name: str
+    calls: int
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The GPU had nothing to do from `start_s` (seconds into the trace) for `seconds`; `doing` is what the thread that
+    launched the next work did meanwhile: (name, seconds), the longest first; what is missing was outside torch."""
+
+    start_s: float
+    seconds: float
+    doing: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a trace shows.
+
+    Attributes:
+        seconds: from the first event of torch's to the last.
+        devices: GPUs with work.
+        gpu_busy: share of that time in which a GPU had a kernel or copy running, the mean over the devices.
+        kernels, operators: most time first; operators are torch's and the CUDA calls below them.
+        kernel_us: median length of a kernel; `launch_us` median time from its launch to its start.
+        waiting: share of the time in which the launching thread waited for the GPU (synchronise, blocking copy).
+        gaps: the GPU's longest idle stretches.
+        copy_seconds: time of copies; `copy_alone` the share of it during which no kernel ran.
+        verdict: "launch-bound" (short kernels, each waiting for its launch), "cpu-bound" (the GPU idles for long
+            stretches), "gpu-bound", "mixed" or "no-gpu".
+    """
+
+    seconds: float
+    devices: int
+    gpu_busy: float
+    kernels: tuple[Row, ...]
+    operators: tuple[Row, ...]
+    kernel_us: float
+    launch_us: float
+    waiting: float
+    gaps: tuple[Gap, ...]
+    copy_seconds: float
+    copy_alone: float
+    verdict: str
+
+
+class _Trace:
+    """What is kept of a trace while it is read: numbers, and each name once."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.kernels: defaultdict[object, Intervals] = defaultdict(Intervals)
+        self.copies: defaultdict[object, Intervals] = defaultdict(Intervals)
+        self.calls: defaultdict[object, Intervals] = defaultdict(Intervals)
+        self.launches: dict[int, tuple[float, object]] = {}
+        self.starts: list[tuple[float, int]] = []
+        self.first, self.last = float("inf"), float("-inf")
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take one event; ours and others that are not torch's complete events are passed over."""
+        kind = event.get("cat")
+        if event.get("ph") != "X" or kind not in (*_GPU, *_CPU):
+            return
+        try:
+            start, duration = float(event["ts"]), float(event["dur"])
+        except (KeyError, TypeError, ValueError):
+            return
+        self.first, self.last = min(self.first, start), max(self.last, start + duration)
+        arguments = event.get("args")
+        arguments = arguments if isinstance(arguments, dict) else {}
+        number = self.names.setdefault(str(event.get("name", "")), len(self.names))
+        correlation = arguments.get("correlation")
+        if kind in _GPU:
+            device = arguments.get("device", event.get("pid"))
+            (self.kernels if kind == _KERNEL else self.copies)[device].add(start, duration, number)
+            if isinstance(correlation, int):
+                self.starts.append((start, correlation))
+        else:
+            thread = event.get("pid"), event.get("tid")
+            self.calls[thread].add(start, duration, number)
+            if isinstance(correlation, int) and kind != "cpu_op":
+                self.launches[correlation] = (start, thread)
+
+
+def read(path: Path) -> Reading:
+    """Read a trace.
+
+    Raises:
+        SnapshotError: the file cannot be read, is no trace, or holds nothing of torch's.
+    """
+    trace = _Trace()
+    for event in events(path):
+        trace.add(event)
+    return _summed(trace)
+
+
+def _summed(trace: _Trace) -> Reading:
+    window = (trace.first, trace.last) if trace.last > trace.first else (0.0, 0.0)
+    length = window[1] - window[0]
+    names = [printable(name) for name in trace.names]
+    gpu = _gpu(trace, length)
+    main = _launching(trace)
+    calls = list(spans.self_times(trace.calls[main])) if main in trace.calls else []
+    waiting = sum(own for number, _, own in calls if any(word in names[number] for word in _WAITS))
+    delays = [start - trace.launches[number][0] for start, number in trace.starts if number in trace.launches]
+    kernel_us = _median([duration for kernels in trace.kernels.values() for duration in kernels.durations])
+    reading = Reading(
+        seconds=length / 1e6,
+        devices=len(gpu.work),
+        gpu_busy=gpu.busy,
+        kernels=_rows((pair for kernels in trace.kernels.values() for pair in kernels.pairs()), names),
+        operators=_rows(((n, own) for one in trace.calls.values() for n, _, own in spans.self_times(one)), names),
+        kernel_us=kernel_us,
+        launch_us=_median(delays),
+        waiting=waiting / length if length else 0.0,
+        gaps=tuple(_gaps(gpu.work, window, calls, names)),
+        copy_seconds=gpu.copying / 1e6,
+        copy_alone=1 - gpu.hidden / gpu.copying if gpu.copying else 0.0,
+        verdict="",
+    )
+    return replace(reading, verdict=_verdict(reading))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """The devices' working times as unions, their mean share, time of copies, and of copies under a kernel."""
+
+    work: dict[object, list[Span]]
+    busy: float
+    copying: float
+    hidden: float
+
+
+def _gpu(trace: _Trace, length: float) -> _Gpu:
+    work, copying, hidden = {}, 0.0, 0.0
+    for device in set(trace.kernels) | set(trace.copies):
+        kernels = spans.union(trace.kernels[device].spans())
+        copies = spans.union(trace.copies[device].spans())
+        work[device] = spans.union(sorted(kernels + copies))
+        copying += spans.total(copies)
+        hidden += spans.overlap(copies, kernels)
+    busy = sum(map(spans.total, work.values())) / (len(work) * length) if work and length else 0.0
+    return _Gpu(work, busy, copying, hidden)
+
+
+def _median(numbers: list[float]) -> float:
+    return median(numbers) if numbers else 0.0
+
+
+def _verdict(reading: Reading) -> str:
+    if not reading.kernels:
+        return "no-gpu"
+    if reading.gpu_busy >= _BUSY_SHARE:
+        return "gpu-bound"
+    if reading.gpu_busy >= _IDLE_SHARE:
+        return "mixed"
+    if reading.kernel_us < _SHORT_US and reading.launch_us < _SOON_US and _launches(reading):
+        return "launch-bound"
+    return "cpu-bound"
+
+
+def _launches(reading: Reading) -> bool:
+    """Tell whether the GPU's idle time is made of many short gaps, not of a few long ones."""
+    idle = reading.seconds * (1 - reading.gpu_busy) * reading.devices
+    return sum(gap.seconds for gap in reading.gaps) < idle / 2
+
+
+def _rows(times: Iterable[tuple[int, float]], names: list[str]) -> tuple[Row, ...]:
+    sums: defaultdict[int, float] = defaultdict(float)
+    calls: defaultdict[int, int] = defaultdict(int)
+    for number, microseconds in times:
+        sums[number] += microseconds
+        calls[number] += 1
+    whole = sum(sums.values())
+    ranked = sorted(sums, key=lambda number: -sums[number])[:TOP]
+    return tuple(
+        Row(names[number], calls[number], sums[number] / 1e6, sums[number] / whole if whole else 0.0)
+        for number in ranked
+    )
+
+
+def _launching(trace: _Trace) -> object:
+    """Return the thread that launched most of the GPU's work, or that made most calls."""
+    counts: defaultdict[object, int] = defaultdict(int)
+    for _, thread in trace.launches.values():
+        counts[thread] += 1
+    by_calls = {thread: len(calls) for thread, calls in trace.calls.items()}
+    return max(counts or by_calls, key=(counts or by_calls).__getitem__, default=None)
+
+
+def _gaps(
+    work: dict[object, list[Span]], window: Span, calls: list[tuple[int, float, float]], names: list[str]
+) -> Iterator[Gap]:
+    """Yield the longest stretches in which one device had nothing to do, with what the launching thread did."""
+    idle = (gap for joined in work.values() for gap in spans.gaps(joined, window))
+    for start, end in sorted(idle, key=lambda gap: gap[0] - gap[1])[:TOP]:
+        yield Gap((start - window[0]) / 1e6, (end - start) / 1e6, _doing(calls, (start, end), names))
+
+
+def _doing(calls: list[tuple[int, float, float]], gap: Span, names: list[str]) -> tuple[tuple[str, float], ...]:
+    """Sum the own time of calls that began in a gap, the longest three."""
+    sums: defaultdict[int, float] = defaultdict(float)
+    for number, start, own in calls:
+        if gap[0] <= start < gap[1]:
+            sums[number] += min(own, gap[1] - start)
+    ranked = sorted(sums, key=lambda number: -sums[number])[:3]
+    return tuple((names[number], sums[number] / 1e6) for number in ranked)
