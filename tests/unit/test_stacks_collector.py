@@ -263,7 +263,7 @@ def test_too_many_processes_take_turns(tmp_path: Path) -> None:
 
 
 def test_dear_process_is_read_less_often(tmp_path: Path) -> None:
-    burn = "say('Sampling process')\nwhile time.process_time() < 0.3: pass\n"
+    burn = "signal.signal(signal.SIGINT, note)\nsay('Sampling process')\nwhile time.process_time() < 0.3: pass\n"
     binary = fake(tmp_path, burn + GOOD)
     with collecting(SELF, find=lambda: binary, share=0.05) as (emitted, _):
         emitted.wait(emitted.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,12 @@ def test_every_trouble_has_an_example() -> None:
 
 def test_a_good_window_is_no_trouble() -> None:
     assert not is_trouble(outcome(0, "py-spy> Wrote chrome trace to '/x'. Samples: 99 Errors: 1"))
+
+
+def test_ended_by_our_own_interrupt_is_no_trouble() -> None:
+    told = "py-spy> Sampling process 100 times a second"
+    assert is_trouble(outcome(-2, told))
+    assert not is_trouble(replace(outcome(-2, told), interrupted=True))
 
 
 def test_hostile_words_in_the_output_stay_harmless() -> None:

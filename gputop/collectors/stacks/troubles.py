@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,8 +107,12 @@ TROUBLES = (
 
 
 def is_trouble(outcome: Outcome) -> bool:
-    """Say whether py-spy ended in another way than by having sampled for as long as it was meant to."""
-    return bool(outcome.status or outcome.ready is None or "process exited" in outcome.said)
+    """Say whether py-spy ended in another way than by having sampled for as long as it was meant to.
+
+    One that is told to end right after it attached may not yet have prepared for that: it dies of the SIGINT.
+    """
+    as_told = outcome.status == 0 or (outcome.interrupted and outcome.status == -signal.SIGINT)
+    return not as_told or outcome.ready is None or "process exited" in outcome.said
 
 
 def recognise(outcome: Outcome, process: ProcessInfo) -> tuple[Trouble, str]:
