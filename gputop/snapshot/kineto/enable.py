@@ -19,6 +19,7 @@ from gputop.snapshot.kineto import exports
 from gputop.snapshot.kineto.detect import Torch, owner
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.route import GDB, INTERPRETER
+from gputop.text import printable
 
 #: Ways that this file goes.
 WAYS = (INTERPRETER, GDB)
@@ -46,7 +47,10 @@ def with_interpreter(pid: int, shared: Shared, variables: Mapping[str, str], wai
     text = _PAYLOAD.read_text(encoding="utf-8")
     call = f"\n_gputop_enable({shared.inside + '/status'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
     script = shared.write("enable.py", text + call)
-    _run_as_owner(pid, [os.readlink(f"/proc/{pid}/exe"), "-I", "-S", "-c", _REMOTE_EXEC, str(pid), script])
+    interpreter = os.readlink(f"/proc/{pid}/exe")
+    done = _run_as_owner(pid, [interpreter, "-I", "-S", "-c", _REMOTE_EXEC, str(pid), script])
+    if done.returncode != 0:
+        raise _refused(done.stderr)
     deadline = time.monotonic() + PATIENCE_S
     while not shared.exists("status"):
         if time.monotonic() > deadline or not wait(time.monotonic() + 0.05):
@@ -60,12 +64,12 @@ def with_interpreter(pid: int, shared: Shared, variables: Mapping[str, str], wai
 _REMOTE_EXEC = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 
-def _run_as_owner(pid: int, command: Sequence[str]) -> str:
-    """Run a helper as the target's user; returns what it printed."""
+def _run_as_owner(pid: int, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a helper as the target's user, in an environment without anything of ours."""
     uid, gid = owner(pid)
     other = os.geteuid() == 0 and uid != 0
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -73,18 +77,20 @@ def _run_as_owner(pid: int, command: Sequence[str]) -> str:
             errors="replace",
             timeout=3 * PATIENCE_S,
             cwd="/",
-            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+            env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/nonexistent"},
             start_new_session=True,
             user=uid if other else None,
             group=gid if other else None,
             extra_groups=[] if other else None,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SnapshotError(f"torch tracing could not be switched on: {error}", ptrace_remedy()) from error
-    if done.returncode != 0:
-        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:300]
-        raise SnapshotError(f"torch tracing could not be switched on: {why}", ptrace_remedy())
-    return done.stdout
+        raise SnapshotError(f"torch tracing could not be switched on: {error}") from error
+
+
+def _refused(printed: str) -> SnapshotError:
+    lines = [line for line in printed.strip().splitlines() if "warning" not in line]
+    why = printable(lines[-1] if lines else "no reason given", 200)
+    return SnapshotError(f"torch tracing could not be switched on: {why}", ptrace_remedy())
 
 
 def _judge(outcome: str) -> None:
@@ -112,12 +118,17 @@ def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str
     # A watchdog of its own, not ours: were gdb killed, its breakpoint would stay in the target and end it. An
     # interrupted gdb takes it out and detaches; it does not pass the signal on.
     limit = [watchdog, "--signal=INT", f"{PATIENCE_S:g}s"]
-    printed = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", script])
-    outcome = re.search(r"^gputop: (\w+)$", printed, re.MULTILINE)
+    done = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", script])
+    outcome = re.search(r"^gputop: (\w+)$", done.stdout, re.MULTILINE)
+    if outcome is None and done.returncode != _TIMED_OUT:
+        raise _refused(done.stderr)
     if outcome is None or outcome[1] == "missed":
         raise SnapshotError("the program did nothing during which tracing could be switched on", "try again later")
     _judge(outcome[1])
 
+
+#: Exit code of timeout(1) when the time was over.
+_TIMED_OUT = 124
 
 _LIBC_FUNCTIONS = ("malloc", "free", "setenv")
 
