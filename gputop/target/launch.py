@@ -17,9 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from gputop import procfs
-from gputop.errors import FAILED, CommandNotStartedError, GputopError
+from gputop.errors import FAILED, CommandNotStartedError, GputopError, NoProcessError
+from gputop.model import ProcessInfo
 from gputop.target import logfile, shim
 from gputop.target.command import find_program, not_executable, not_found
+from gputop.target.describe import describe
+from gputop.target.naming import short_name
+from gputop.text import printable
 
 #: Set for the program unless the user set it, to whatever value. Python collects what it prints into blocks of 8 kB
 #: when it does not print to a terminal: the output panel would be empty for minutes, and a kill would lose the rest.
@@ -52,6 +56,14 @@ class Launched:
         self._code: int | None = None
         self._collected = False
         self._lock = threading.RLock()  # a signal handler may forward while this thread polls
+
+    def describe(self) -> ProcessInfo:
+        """Return what the program is; of one that has ended already, what was asked for."""
+        with suppress(NoProcessError):
+            return describe(self.pid)
+        command = tuple(map(printable, self.command))
+        started = procfs.started_unix(procfs.stat(self.pid)) if not self._collected else time.time()
+        return ProcessInfo(self.pid, os.getpid(), started, command, name=short_name(command, command[0]))
 
     def poll(self) -> int | None:
         """Return the exit code when it has ended (128 + n after signal n, as shells do), None while it runs."""

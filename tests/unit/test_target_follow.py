@@ -209,7 +209,7 @@ def test_gputop_does_not_follow_itself() -> None:
 
 
 def test_a_launched_program_ends_with_its_code() -> None:
-    program = launch(["sh", "-c", "read word; exit 3"])
-    follower = Follower(describe(program.pid), launched=program)
+    program = launch(["sh", "-c", "exit 3"])
+    follower = Follower(program.describe(), launched=program)
     assert polled(follower, lambda batch: not batch.processes).ended == ((program.pid, 3),)
     program.close()

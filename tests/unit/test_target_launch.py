@@ -72,6 +72,16 @@ def test_the_description_after_launch_is_the_programs(started: list[Launched]) -
     assert (info.name, info.cmdline, info.ppid) == ("sleep", ("sleep", "60"), os.getpid())
 
 
+def test_a_program_that_ended_at_once_is_described_by_what_was_asked_for() -> None:
+    program = launch(["sh", "-c", "exit 3", "\x1b[2J"])
+    assert program.ends_within(20)
+    info = program.describe()
+    assert (info.pid, info.name, info.cmdline) == (program.pid, "sh", ("sh", "-c", "exit 3", "�[2J"))
+    assert info.started_unix == pytest.approx(time.time(), abs=30)
+    assert program.wait() == 3
+    assert program.describe().pid == program.pid
+
+
 def test_a_program_sees_no_descriptor_of_ours() -> None:
     leaked = os.dup2(0, 77, inheritable=True)
     try:
