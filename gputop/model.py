@@ -113,8 +113,8 @@ class StackBatch:
         threads: native thread id to name, for every thread that showed a Python stack.
         stacks: the different stacks seen.
         segments: who had which when.
-        samples, failed: how many times all threads were read, and how many reads failed. A failed read
-            leaves the stack before it open: it is an extension, not a gap.
+        samples, failed: how many times all threads were read, and how many of those reads failed. A failed
+            read leaves the stack before it open: it is an extension, not a gap.
         rate_hz: reads asked for each second.
     """
 

@@ -6,11 +6,14 @@ import itertools
 import os
 import signal
 import statistics
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 
 from gputop.collectors.stacks import StackCollector
@@ -111,6 +114,48 @@ def test_native_thread_ids_under_every_python(version: str) -> None:
     assert "spin" in leaf["MainThread"]
 
 
+@pytest.mark.parametrize("version", ["3.10", "3.12"])
+def test_native_thread_ids_in_a_container(version: str, tmp_path: Path) -> None:
+    """Inside, the threads are called 1, 2, 3 …; seen from here they have other ids."""
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    container = tmp_path / "container"
+    container.write_text(f'#!/bin/sh\nexec unshare --pid --fork --mount-proc --kill-child {python} "$@"\n')
+    container.chmod(0o755)
+    if subprocess.run([container, "-c", ""], capture_output=True).returncode:
+        pytest.skip("no right to make a PID namespace here")
+    with running("stacks_threads.py", python=str(container)) as (outside, told):
+        (pid,) = (child.pid for child in psutil.Process(outside).children())
+        inside = {int(ident): name for name, ident in (line.split() for line in told)}
+        with collecting(process(pid, version)) as (emitted, _):
+            emitted.wait(lambda: any(len(batch.threads) == 4 for batch in emitted.stacks()))
+        truth = {task: inside.get(int(_namespaced(pid, task)), "reader") for task in _tasks(pid)}
+    assert 1 in inside
+    assert truth in [batch.threads for batch in emitted.stacks()]
+
+
+def _tasks(pid: int) -> list[int]:
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def _namespaced(pid: int, task: int) -> str:
+    status = Path(f"/proc/{pid}/task/{task}/status").read_text()
+    return next(line.split()[-1] for line in status.splitlines() if line.startswith("NSpid:"))
+
+
+def test_program_is_seen_from_its_first_moments() -> None:
+    """py-spy finds half an interpreter while Python starts; that is retried without a word."""
+    code = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", code]) as target:
+        try:
+            with collecting(process(target.pid)) as (emitted, _):
+                emitted.wait(emitted.stacks)
+        finally:
+            target.kill()
+    assert not emitted.notes()
+
+
 def test_follows_and_leaves_processes() -> None:
     with (
         running("stacks_flip.py") as (first, _),
@@ -206,6 +251,15 @@ def test_note_is_withdrawn_when_py_spy_works_again(tmp_path: Path) -> None:
         emitted.wait(emitted.stacks)
     told, withdrawn = emitted.notes()
     assert (withdrawn.key, withdrawn.what) == (told.key, "")
+
+
+def test_note_is_withdrawn_when_its_process_is_left(tmp_path: Path) -> None:
+    binary = fake(tmp_path, "fail('Permission Denied')")
+    with collecting(SELF, find=lambda: binary) as (emitted, collector):
+        emitted.wait(emitted.notes)
+        collector.follow(())
+        emitted.wait(lambda: len(emitted.notes()) == 2)
+    assert emitted.notes()[1].what == ""
 
 
 def test_missing_py_spy_is_told() -> None:

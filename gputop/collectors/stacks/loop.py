@@ -63,7 +63,8 @@ class Loop:
 
     def _step(self, binary: Path, selector: selectors.BaseSelector) -> None:
         now = self._clock()
-        self._roster.follow(self.wanted)
+        for track in self._roster.follow(self.wanted):
+            self._forget(track.process.pid)
         self._tell_turns(*self._roster.take_turns(now))
         for track in self._roster:
             track.advance(now, self.rate_hz, partial(self._launch, binary, selector, track))
@@ -110,7 +111,7 @@ class Loop:
         self._notes.tell(f"attach:{batch.pid}", "")
         self._emit(batch)
         rate = track.pace.rate(self.rate_hz, track.share)
-        what = f"Python stacks of {track.who} only {rate} times a second: reading its threads is dear"
+        what = f"Python stacks of {track.who} only {rate} times a second: reading them costs much CPU"
         self._notes.tell(f"pace:{batch.pid}", what if rate < _SLOWED * self.rate_hz else "")
 
     def _back_off(self, track: Track, outcome: Outcome, quiet: bool) -> None:
@@ -119,6 +120,10 @@ class Loop:
         track.not_before = self._clock() + trouble.pause(track.failures)
         if not quiet and trouble.patience is not None and track.failures > trouble.patience:
             self._notes.tell(f"attach:{track.process.pid}", *trouble.note(text, track.who))
+
+    def _forget(self, pid: int) -> None:
+        self._notes.tell(f"attach:{pid}", "")
+        self._notes.tell(f"pace:{pid}", "")
 
     def _tell_turns(self, at_once: int, followed: int) -> None:
         what = f"Python stacks of {at_once} of {followed} processes at a time, in turn" if at_once < followed else ""

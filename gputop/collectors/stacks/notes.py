@@ -24,8 +24,3 @@ class Notes:
         if not what:
             del self._told[key]
         self._emit(Note(self._clock(), "stacks", key, what, remedy))
-
-    def withdraw(self, prefix: str) -> None:
-        """Take back every note whose key begins so."""
-        for key in [key for key in self._told if key.startswith(prefix)]:
-            self.tell(key, "")

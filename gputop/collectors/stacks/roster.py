@@ -25,8 +25,8 @@ class Roster:
     def __iter__(self) -> Iterator[Track]:
         return iter(tuple(self._tracks.values()))
 
-    def follow(self, processes: tuple[ProcessInfo, ...]) -> None:
-        """Follow exactly these; the track of another goes once its py-spy has ended."""
+    def follow(self, processes: tuple[ProcessInfo, ...]) -> tuple[Track, ...]:
+        """Follow exactly these; the track of another goes once its py-spy has ended. Return those that went."""
         wanted = {(process.pid, process.started_unix): process for process in processes}
         kept = {key: self._tracks.get(key) or Track(process) for key, process in wanted.items()}
         leaving = {key: track for key, track in self._tracks.items() if key not in wanted and track.current}
@@ -34,7 +34,9 @@ class Roster:
             track.retire()
         for track in kept.values():
             track.retired = False
+        gone = tuple(track for key, track in self._tracks.items() if key not in kept and key not in leaving)
         self._tracks = kept | leaving
+        return gone
 
     def take_turns(self, now: float) -> tuple[int, int]:
         """Say who may open windows, and for which share of the CPU; return how many at a time, and of how many."""
