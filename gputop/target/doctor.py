@@ -28,6 +28,9 @@ Status = Literal["ok", "warn", "fail"]
 _PATIENCE_S = 10.0
 _DISK_BYTES = 200 << 20
 
+#: Signs of an NVIDIA driver: desktop and server, Tegra, WSL.
+_DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg")
+
 #: Asks the driver in a process of its own, which can be left behind when the driver hangs.
 _ASK_DRIVER = """
 import json, pynvml
@@ -109,7 +112,7 @@ def _nvidia() -> tuple[Status, str, str]:
 
 
 def _no_driver(problem: str) -> tuple[Status, str, str]:
-    if not any(Path(device).exists() for device in ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg")):
+    if not any(map(os.path.exists, _DEVICES)):
         remedy = "in a container: docker run --gpus all; else install the driver. All but the GPU panel works without"
         return "warn", "no NVIDIA GPU or driver here", remedy
     return (
