@@ -15,6 +15,7 @@ from gputop.store.records import Cpu, ThreadKey
 
 #: tid, name's number, CPU share, starved share, state, core. A negative share is an index of a reason: -1 the first.
 _THREAD = Struct("<qIffBi")
+_LARGEST_CORE = 0x7FFFFFFF
 
 
 #: Thread to its seconds on a CPU, those they were measured over and the last reason where they were not; the same
@@ -92,7 +93,8 @@ class HostPacker:
         code = self._reasons.code
         state = ord(thread.state[:1] or "?") & 0x7F
         name = self._names.hold(thread.name)
-        return _THREAD.pack(thread.tid, name, code(thread.cpu), code(thread.starved), state, thread.core)
+        core = max(-1, min(thread.core, _LARGEST_CORE))
+        return _THREAD.pack(thread.tid, name, code(thread.cpu), code(thread.starved), state, core)
 
     def unpack(self, packed: PackedHost, threads: bool) -> HostBatch:
         """Return the batch, with or without its processes' thread tables."""
