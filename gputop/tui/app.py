@@ -102,13 +102,14 @@ class GputopApp(App[Outcome]):
         return scene
 
     def get_default_screen(self) -> Screen[None]:
-        """Return the first screen: the overview, or the picker."""
-        if self._scene is not None:
-            return Overview(self)
+        """Return the first screen: the overview, or an empty one that the picker comes over."""
+        return Screen() if self._scene is None else Overview(self)
+
+    def _open_picker(self) -> None:
         from gputop.tui.screens.picker import Picker
 
         assert self._opener is not None, "without a source the app needs a way to attach"
-        return Picker(self, self._find, self._opener)
+        self.push_screen(Picker(self, self._find, self._opener))
 
     def on_mount(self) -> None:
         """Start to ask and to watch the terminal."""
@@ -117,6 +118,8 @@ class GputopApp(App[Outcome]):
             self._watch_terminal()
         if self._scene is not None:
             self._start_feed(self._scene.source)
+        else:
+            self._open_picker()
         self.set_interval(1 / self.settings.hz, self._tick)
 
     def on_ready(self) -> None:

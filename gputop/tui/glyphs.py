@@ -91,7 +91,7 @@ ASCII = Glyphs(
     pause="=",
     stop="#",
     enter="Enter",
-    down="v",
+    down="*",
     ellipsis="~",
     cursor=">",
     minus="-",

@@ -15,7 +15,9 @@ from gputop.tui.source import Outcome
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, text, until
 
-_LAUNCHED = {"launched": True, "output": Path("/tmp/out.log")}
+
+def _launched(exited: tuple[int | None] | None = None) -> FakeSource:
+    return FakeSource(launched=True, output=Path("/tmp/out.log"), exited=exited)
 
 
 def test_every_action_has_a_method_and_every_key_one_action() -> None:
@@ -44,7 +46,7 @@ async def test_quit_from_an_attached_process(key: str) -> None:
     ],
 )
 async def test_quit_from_a_launched_command_asks(keys: list[str], outcome: Outcome) -> None:
-    async with running(FakeSource(**_LAUNCHED)) as (app, pilot):
+    async with running(_launched()) as (app, pilot):
         await pilot.press(keys[0])
         await until(pilot, lambda: not isinstance(app.screen, Overview))
         assert "terminate it" in page(app)
@@ -54,14 +56,14 @@ async def test_quit_from_a_launched_command_asks(keys: list[str], outcome: Outco
 
 @pytest.mark.parametrize("key", ["escape", "c", "enter"])
 async def test_quit_can_be_cancelled(key: str) -> None:
-    async with running(FakeSource(**_LAUNCHED)) as (app, pilot):
+    async with running(_launched()) as (app, pilot):
         await pilot.press("q", key)
         await until(pilot, lambda: isinstance(app.screen, Overview))
         assert app.is_running
 
 
 async def test_quit_after_a_launched_command_has_ended_does_not_ask() -> None:
-    async with running(FakeSource(**_LAUNCHED, exited=(3,))) as (app, pilot):
+    async with running(_launched((3,))) as (app, pilot):
         await pilot.press("q")
     assert app.return_value is Outcome.QUIT
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +51,7 @@ def test_what_matters_most_is_kept_longest() -> None:
     assert {"header", "verdict", "timeline", "status"} <= kept[2]
     assert "hot" in kept[3]
     assert kept[4] == {panel.key for panel in PANELS} - {"notes"}
-    assert all(small <= large for small, large in zip(kept, kept[1:], strict=False))
+    assert all(small <= large for small, large in pairwise(kept))
 
 
 def test_wide_screens_have_two_columns() -> None:

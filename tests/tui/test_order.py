@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +41,7 @@ def test_no_row_is_lost_and_no_row_is_far_from_its_place(steps: list[dict[tuple[
     for values in steps:
         keys = order.settle(values, "self")
         assert sorted(keys) == sorted(values)
-        for above, below in zip(keys, keys[1:], strict=False):
+        for above, below in pairwise(keys):
             assert values[below] <= values[above] * 1.10 + 0.005 + 1e-9
 
 

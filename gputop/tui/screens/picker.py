@@ -115,7 +115,10 @@ class Picker(Screen[None]):
             head.append((f"{fit(row.user, 10, glyphs.ellipsis)} ", f"dim{back}"))
         head.append((f"{number(row.cpu, 'cores', 1):>10} ", f"text{back}"))
         if wide:
-            head += [(f"{size(row.rss_bytes):>9} ", f"text{back}"), (f" {row.python or '-':<8}", f"dim{back}")]
+            head += [
+                (f"{size(row.rss_bytes):>9} ", f"text{back}"),
+                (f" {row.python or ('yes' if row.runs_python else '-'):<8}", f"dim{back}"),
+            ]
         head.append((" GPU " if row.uses_gpu else "     ", f"gpu{back}!b"))
         return line([*head, (row.command, f"strong{back}")], width, fill=(" ", f"text{back}"))
 

@@ -1,0 +1,150 @@
+"""What the panels say, as text; the expected pictures are files. `REDRAW=1 pytest tests/tui` writes them anew."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gputop.model import NA, GpuUse
+from gputop.tui.glyphs import ASCII, BLOCK, BRAILLE, Glyphs
+from gputop.tui.panels import PANELS, timeline
+from gputop.tui.view import Message, Scene
+from tests.tui.running import NOW, places, still
+
+_EXPECTED = Path(__file__).parent / "expected"
+_PICTURES: list[tuple[str, str, int, int, Glyphs, bool]] = [
+    ("starved-160x48", "starved", 160, 48, BRAILLE, False),
+    ("launched-120x30", "launched", 120, 30, BLOCK, False),
+    ("starved-80x24", "starved", 80, 24, BRAILLE, False),
+    ("starved-40x10", "starved", 40, 10, BRAILLE, False),
+    ("bound-100x30-ascii", "bound", 100, 30, ASCII, True),
+    ("bare-80x24-ascii", "bare", 80, 24, ASCII, False),
+    ("exotic-130x40", "exotic", 130, 40, BLOCK, False),
+]
+
+
+def picture(scene: Scene, width: int, height: int) -> str:
+    """Return the overview as text, as a screen reader or a log would have it."""
+    grid = [[" "] * width for _ in range(height)]
+    for panel in PANELS:
+        place = places(scene, width, height).get(panel.key)
+        for y, row in enumerate(panel.draw(scene, place.width, place.height) if place else ()):
+            text = "".join(text for text, _ in row)
+            assert place is not None
+            grid[place.y + y][place.x : place.x + place.width] = [text, *[""] * (place.width - 1)]
+    return "\n".join("".join(row).rstrip() for row in grid) + "\n"
+
+
+@pytest.mark.parametrize(("name", "scene", "width", "height", "glyphs", "coloured"), _PICTURES)
+def test_pictures(name: str, scene: str, width: int, height: int, glyphs: Glyphs, coloured: bool) -> None:
+    columns = timeline.columns(width)
+    drawn = picture(still(scene, glyphs, coloured=coloured, columns=columns), width, height)
+    file = _EXPECTED / f"{name}.txt"
+    if os.environ.get("REDRAW"):
+        file.write_text(drawn, encoding="utf-8")
+    assert drawn == file.read_text(encoding="utf-8")
+
+
+def _text(scene: Scene, key: str, width: int = 100, height: int = 12) -> str:
+    panel = next(panel for panel in PANELS if panel.key == key)
+    return "\n".join("".join(text for text, _ in row) for row in panel.draw(scene, width, height))
+
+
+def test_before_the_first_summary_every_panel_says_what_it_waits_for() -> None:
+    scene = still("starved")
+    scene.summary = None
+    scene.table.update(None, scene.view)
+    assert "ATTACHING" in _text(scene, "verdict")
+    assert "python train.py" in _text(scene, "header")
+    for key in ("hot", "cores", "gpus"):
+        assert "waiting for the first" in _text(scene, key)
+
+
+def test_a_target_that_ended_stays_browsable() -> None:
+    scene = still("launched")
+    scene.source.exited = (3,)  # type: ignore[misc]
+    scene.source.ended_at = NOW  # type: ignore[attr-defined]
+    assert "EXITED  with code 3 after 1:12:44, still browsable" in _text(scene, "status", 160, 1)
+    scene.source.exited = (None,)  # type: ignore[misc]
+    assert "code unknown" in _text(scene, "status", 160, 1)
+
+
+def test_a_recording_says_so() -> None:
+    scene = still("starved")
+    scene.source.live = False  # type: ignore[misc]
+    assert "RECORDING" in _text(scene, "status", 120, 1)
+
+
+def test_what_does_not_work_is_named_with_its_remedy() -> None:
+    shown = _text(still("bare"), "notes", 160, 2)
+    assert "no NVIDIA driver" in shown
+    assert "try: install the driver" in shown
+    assert "--cap-add=SYS_PTRACE" in shown
+    assert "+4 more" in _text(still("exotic"), "notes", 100, 1)
+
+
+def test_no_gpu_is_said_in_the_gpu_panel() -> None:
+    assert "no NVIDIA driver: GPU rows stay empty" in _text(still("bare"), "gpus")
+
+
+def test_a_value_that_cannot_be_read_gives_the_reason_and_no_number() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    gpu = scene.summary.gpus[0]
+    nothing = NA("not permitted in this container")
+    metrics = {**gpu.metrics, "power_w": nothing, "gpm.sm_active": nothing, "gpm.sm_occupancy": nothing}
+    metrics |= {"gpm.tensor": nothing, "gpm.dram": nothing}
+    bare = replace(gpu, metrics=metrics, target=GpuUse(nothing, nothing, nothing), throttle=("thermal",))
+    scene.summary = replace(scene.summary, gpus=(bare,))
+    shown = _text(scene, "gpus")
+    assert shown.count("not permitted in this container") == 2
+    assert "n/a" in shown
+    assert "held down: thermal" in shown
+
+
+def test_a_lost_gpu_keeps_its_row() -> None:
+    shown = _text(still("exotic"), "gpus", 100, 17)
+    assert "  5 GPU is lost: reset it or reboot" in shown
+    assert " 15 " in shown
+
+
+def test_a_message_goes_away() -> None:
+    scene = still("starved")
+    scene.message = Message("saved it", "good", NOW + 5)
+    assert "saved it" in _text(scene, "status", 100, 1)
+    scene.now = NOW + 6
+    assert "saved it" not in _text(scene, "status", 100, 1)
+
+
+def test_rates_held_down_by_the_governor_are_marked() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    assert scene.summary.cost is not None
+    scene.summary = replace(scene.summary, cost=replace(scene.summary.cost, limited="1000 threads"))
+    status = next(panel for panel in PANELS if panel.key == "status")
+    styles = {style for text, style in status.draw(scene, 160, 1)[0] if "stacks 100 Hz" in text}
+    assert styles == {"warn/bar"}
+    assert "1000 threads" in _text(scene, "status", 160, 1)
+
+
+def test_not_a_python_process_says_what_still_works() -> None:
+    scene = still("starved")
+    scene.source.session = replace(  # type: ignore[misc]
+        scene.session, root=replace(scene.session.root, python=None, frameworks=())
+    )
+    assert scene.summary is not None
+    scene.summary = replace(scene.summary, functions=(), lines=())
+    scene.table.update(scene.summary, scene.view)
+    assert "not a Python process: states, cores and GPU still work" in _text(scene, "hot")
+    assert "Python" not in _text(scene, "header")
+
+
+def test_a_timeline_of_another_width_is_drawn_from_its_newest_end() -> None:
+    wide, narrow = still("starved", columns=200), still("starved", columns=20)
+    for scene in (wide, narrow):
+        rows = _text(scene, "timeline", 100, 12).splitlines()
+        assert {len(row) for row in rows} == {100}
+    assert "  " * 20 in _text(narrow, "timeline", 100, 12)
