@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-
-_TICK = os.sysconf("SC_CLK_TCK")
-
-
-def process_cpu_s(pid: int) -> float | None:
-    """Return the CPU seconds that a process and its reaped children have used, or None when it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
-    except OSError:
-        return None
-    return sum(int(field) for field in fields[11:15]) / _TICK
 
 
 def thread_cpu_s(tid: int) -> float:
@@ -35,7 +23,7 @@ class OwnCpu:
     """
 
     def __init__(self) -> None:
-        self._threads: dict[int, float] = {}
+        self._threads = {thread.native_id or 0: thread_cpu_s(thread.native_id or 0) for thread in threading.enumerate()}
         self._helpers: dict[str, float] = {}
 
     def since_last(self, seconds: float, helpers: Mapping[str, float]) -> dict[str, float]:

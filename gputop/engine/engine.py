@@ -91,7 +91,8 @@ class Engine:
             self._recording.close()
 
     def _run(self) -> None:
-        next_follow = next_govern = self._clock()
+        next_follow = self._clock()
+        next_govern = next_follow + _GOVERN_EVERY
         while True:
             now = self._clock()
             if now >= next_follow:
