@@ -4,9 +4,6 @@ Each look stands for the time before it, each Python stack for the time it was t
 along them finds how long what was seen coincided with which stack. Tallies of neighbouring times can be added, which
 makes them worth keeping (see `gputop.analysis.tiles`).
 
-Time between looks: a look that is more than `REACH` periods and more than `LEAST_REACH_S` after the one before stands
-for one period only. The rest of the gap was not looked at and counts for nothing.
-
 Time without a stack: py-spy attaches for a tenth of each second and is a second late, and then a wait cannot be told
 more precisely by its Python frames. It is taken to have been what the same native wait was at other times (`habits`).
 """
@@ -16,14 +13,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from gputop.analysis.rules import Classified
 from gputop.model import Observation, Stack
 from gputop.store import Peek, Segment
-
-#: A look this many periods and this many seconds after the one before leaves a gap.
-REACH, LEAST_REACH_S = 4, 0.5
 
 STARVED = Classified("starved")
 
@@ -119,7 +112,7 @@ def tally(peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify
     for segment in segments:
         result.stack(segment.stack).seconds += segment.end - segment.start
     first = 0
-    for peek in _reaching(peeks):
+    for peek in peeks:
         result.looks += peek.looks
         first, pieces = _covered(peek, segments, first)
         _count(result, peek, pieces, classify)
@@ -172,20 +165,6 @@ def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classi
         else:
             result.time[what] += ready
             result.wait(seen).found[what] += ready
-
-
-def _reaching(peeks: Sequence[Peek]) -> Iterable[Peek]:
-    """Cut looks back to the time for which they may stand."""
-    if all(peek.seconds <= LEAST_REACH_S * peek.looks for peek in peeks):
-        return peeks
-    period = median(peek.seconds / peek.looks for peek in peeks)
-    reach = max(REACH * period, LEAST_REACH_S)
-    return [peek if peek.seconds <= reach * peek.looks else _cut(peek, period) for peek in peeks]
-
-
-def _cut(peek: Peek, period: float) -> Peek:
-    part = period * peek.looks / peek.seconds
-    return peek._replace(seconds=peek.seconds * part, starved=peek.starved * part)
 
 
 def _apart(segments: Iterable[Segment]) -> Sequence[Segment]:

@@ -25,12 +25,18 @@ _CPU_NUMBERS = 6
 
 @dataclass(slots=True)
 class Track:
-    """What one chunk knows about one thread; names are empty while unknown."""
+    """What one chunk knows about one thread.
+
+    Attributes:
+        python_name, kernel_name: empty while unknown.
+        gap: seconds between its last two looks, 0 while unknown.
+    """
 
     peeks: PeekRows = field(default_factory=PeekRows)
     segments: SegmentRows = field(default_factory=SegmentRows)
     python_name: str = ""
     kernel_name: str = ""
+    gap: float = 0.0
 
     @property
     def bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -33,6 +33,10 @@ _MOST_NOTES, _MOST_ENDED = 500, 5000
 _REVISION_S, _LONGEST_REVISED = 1.0, 600
 #: Bytes of one such count.
 _REVISION = 130
+#: A gap between looks that is longer than so many times the gap before, and than so many seconds, was not looked at.
+_REACH, _REACH_S = 4.0, 0.5
+#: Chunks searched for the gap before.
+_LATELY = 30
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
@@ -115,14 +119,24 @@ class Ring:
             chunk = self._chunk(index)
             if chunk is None:
                 continue
-            track = chunk.track(ThreadKey(batch.pid, tid))
+            key = ThreadKey(batch.pid, tid)
+            track = chunk.track(key)
             track.kernel_name = self._string(chunk, batch.names.get(tid, "")) or track.kernel_name
+            track.gap = track.gap or self._gap(index, key)
             before = track.peeks.bytes
-            for time, _, observation, seconds, starved in looks:
+            for time, _, observation, gap, starved in looks:
                 number = _number(self.observations, chunk.observations, batch.observations[observation])
+                seconds = _stands_for(gap, track.gap)
+                track.gap = gap
                 self._cover(chunk, time - seconds, time)
-                track.peeks.look(time, seconds, min(starved, seconds), number)
+                track.peeks.look(time, seconds, min(starved, gap) * seconds / gap if gap else 0.0, number)
             chunk.tracks_bytes += track.peeks.bytes - before
+
+    def _gap(self, index: int, key: ThreadKey) -> float:
+        """Return the newest gap between a thread's looks before a chunk, 0 when it was not looked at lately."""
+        before = self.order[max(0, bisect_left(self.order, index) - _LATELY) : bisect_left(self.order, index)]
+        tracks = (self.chunks[index].tracks.get(key) for index in reversed(before))
+        return next((track.gap for track in tracks if track), 0.0)
 
     def _add_stacks(self, batch: StackBatch) -> None:
         segments = _by_chunk_and_thread(batch.segments, 2, 0)
@@ -215,6 +229,14 @@ class Ring:
 
     def _add_session(self, session: Session) -> None:
         self.session = session
+
+
+def _stands_for(gap: float, before: float) -> float:
+    """Return the time before a look that it stands for; `gap` is that since the last look, `before` the gap before it.
+
+    A gap much longer than the one before was not looked at: such a look stands for as long as the one before.
+    """
+    return gap if gap <= max(_REACH * before, _REACH_S) else before or _REACH_S
 
 
 def _index(time: float) -> int:

@@ -8,8 +8,6 @@ from typing import Any
 
 #: Two looks are contiguous when the second's seconds begin where the first ended; times in files are rounded.
 _TOUCH_S = 1e-4
-#: Longer looks stay apart, so that analysis can judge for how much of the time before it each may stand.
-_MERGE_S = 0.5
 _MOST_LOOKS = 0xFFFF
 #: One window of stacks ends, the next begins: a thread that has the same stack on both sides of so short a seam is
 #: taken to have kept it, as py-spy itself does between two samples.
@@ -73,8 +71,6 @@ class PeekRows(Rows):
                 and not starved
                 and not starved_before
                 and abs(time - seconds - end) <= _TOUCH_S
-                and seconds <= _MERGE_S
-                and before <= _MERGE_S * looks
                 and looks < _MOST_LOOKS
             ):
                 last = (len(self) - 1) * self._row.size

@@ -94,7 +94,11 @@ class Store:
             return self._ring.revision(window)
 
     def peeks(self, key: ThreadKey, window: Window) -> Iterator[Peek]:
-        """Return what was seen of a thread, in order of time, clipped to the window."""
+        """Return what was seen of a thread, in order of time, clipped to the window.
+
+        Each stands for the time since the look before it; but where that is more than four times the gap before, and
+        more than half a second, nobody looked for a while, and it stands for the length of the gap before.
+        """
         with self._lock:
             observation = self._ring.observations.__getitem__
             found = [

@@ -55,13 +55,13 @@ def host(time: float, *threads: ThreadReading, seconds: float = 0.5, pid: int = 
 
 def test_peeks_are_clipped_to_the_window_starved_time_in_proportion() -> None:
     store = Store()
-    store.add(peeks(PeekSample(12.0, 7, 0, 2.0, 0.5)))
-    (peek,) = store.peeks(KEY, Window(11.0, 20.0))
-    assert peek == Peek(12.0, 1.0, 0.25, SEEN[0])
-    (peek,) = store.peeks(KEY, Window(0.0, 10.5))
-    assert peek == Peek(10.5, 0.5, 0.125, SEEN[0])
+    store.add(peeks(PeekSample(12.0, 7, 0, 0.5, 0.125)))
+    (peek,) = store.peeks(KEY, Window(11.75, 20.0))
+    assert peek == Peek(12.0, 0.25, 0.0625, SEEN[0])
+    (peek,) = store.peeks(KEY, Window(0.0, 11.625))
+    assert peek == Peek(11.625, 0.125, 0.03125, SEEN[0])
     assert list(store.peeks(KEY, Window(12.0, 20.0))) == []
-    assert list(store.peeks(KEY, Window(0.0, 10.0))) == []
+    assert list(store.peeks(KEY, Window(0.0, 11.5))) == []
 
 
 def test_segments_are_clipped_to_the_window() -> None:
@@ -83,7 +83,6 @@ def test_looks_that_see_the_same_are_one_peek() -> None:
         PeekSample(1.0, 7, 1, 0.5, 0.0),  # saw something else
         PeekSample(1.0, 7, 0, 0.5, 0.1),  # was starved
         PeekSample(1.2, 7, 0, 0.5, 0.0),  # not contiguous
-        PeekSample(1.5, 7, 0, 1.0, 0.0),  # stands for so long that it may be a gap
     ],
 )
 def test_looks_that_differ_stay_apart(second: PeekSample) -> None:
@@ -98,8 +97,28 @@ def test_a_stack_that_goes_on_over_a_short_seam_is_one_segment() -> None:
     assert list(store.segments(KEY, ALL)) == [Segment(0.0, 2.0, STACKS[0]), Segment(2.5, 3.0, STACKS[0])]
 
 
+@pytest.mark.parametrize(("gap", "stands_for"), [(0.5, 0.5), (0.6, 0.6), (0.8, 0.8), (0.9, 0.2), (60.0, 0.2)])
+def test_a_long_gap_between_looks_was_not_looked_at(gap: float, stands_for: float) -> None:
+    """At 5 Hz: up to four periods a look stands for all the time before it, then for one period."""
+    store = Store()
+    store.add(peeks(PeekSample(0.2, 7, 0, 0.2, 0.0), PeekSample(0.2 + gap, 7, 1, gap, gap / 2)))
+    _, after = store.peeks(KEY, ALL)
+    assert after.seconds == pytest.approx(stands_for)
+    assert after.starved == pytest.approx(stands_for / 2)
+
+
+def test_a_new_slower_rate_is_believed_from_the_second_look_on() -> None:
+    store = Store()
+    store.add(peeks(*(PeekSample(0.02 * number, 7, number % 2, 0.02, 0.0) for number in range(1, 51))))
+    store.add(peeks(PeekSample(3.0, 7, 0, 2.0, 0.0)))
+    store.add(peeks(PeekSample(5.0, 7, 1, 2.0, 0.0)))  # the rate before is known across batches …
+    store.add(peeks(PeekSample(17.0, 7, 0, 12.0, 0.0)))  # … and chunks
+    store.add(peeks(PeekSample(29.0, 7, 1, 12.0, 0.0)))
+    assert [round(peek.seconds, 6) for peek in store.peeks(KEY, ALL)][-4:] == [0.02, 2.0, 2.0, 12.0]
+
+
 times = st.integers(0, 4000).map(lambda tick: tick / 64)
-lengths = st.integers(0, 128).map(lambda tick: tick / 64)
+lengths = st.integers(0, 32).map(lambda tick: tick / 64)  # no gaps here: those are another test
 
 
 @given(st.lists(st.tuples(times, lengths, st.integers(0, 2)), max_size=40), times, lengths)
@@ -145,11 +164,11 @@ def test_segment_windows_equal_brute_force(rows: list[tuple[float, float, int]],
 
 def test_threads_are_those_seen_in_the_window() -> None:
     store = Store()
-    store.add(peeks(PeekSample(5.0, 1, 0, 1.0, 0.0), PeekSample(25.0, 2, 0, 1.0, 0.0)))
+    store.add(peeks(PeekSample(5.0, 1, 0, 0.5, 0.0), PeekSample(25.0, 2, 0, 0.5, 0.0)))
     store.add(stacks(StackSegment(3, 5.0, 26.0, 0)))
     assert store.threads(ALL) == (ThreadKey(7, 1), ThreadKey(7, 2), ThreadKey(7, 3))
     assert store.threads(Window(0.0, 5.5)) == (ThreadKey(7, 1), ThreadKey(7, 3))
-    assert store.threads(Window(20.0, 24.5)) == (ThreadKey(7, 2), ThreadKey(7, 3))
+    assert store.threads(Window(20.0, 24.75)) == (ThreadKey(7, 2), ThreadKey(7, 3))
     assert store.threads(Window(30.0, 40.0)) == ()
 
 
