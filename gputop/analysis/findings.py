@@ -35,7 +35,9 @@ _KINDS = {
     "lock.semaphore": "a semaphore",
     "lock.autograd": "the autograd thread",
     "lock.pool": "its thread pool",
+    "lock.await": "results",
     "lock.file": "a file lock",
+    "lock.eventfd": "an event",
     "lock.cuda": "the CUDA driver's lock",
     "child.compile": "a compiler",
 }

@@ -99,9 +99,17 @@ def match(observation: Observation) -> Rule:
 
 
 @lru_cache(maxsize=8192)
-def classify(observation: Observation) -> Classified:
-    """Tell what a thread was doing when it was looked at."""
+def classify(observation: Observation, gpu: bool = True) -> Classified:
+    """Tell what a thread was doing when it was looked at.
+
+    Arguments:
+        observation: what was seen.
+        gpu: the process may use a GPU. Where it does not, what XLA and TensorFlow wait for is their own CPU threads;
+            the call chains are the same.
+    """
     rule = match(observation)
+    if rule.kind == "await" and not gpu:
+        return Classified("lock", "await")
     return Classified(rule.state, rule.kind)
 
 

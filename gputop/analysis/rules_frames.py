@@ -7,9 +7,8 @@ frames means. Names are those that the projects export; where each was seen: `te
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from gputop.model import NativeFrame
 
@@ -55,86 +54,66 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     ),
     FrameRule("python", r"(lib)?python[0-9.]*[a-z]*([.-]|$)"),
     FrameRule("eval", r"(lib)?python", r"(_PyEval_EvalFrame|_TAIL_CALL_)"),
+    FrameRule("gc", r"(lib)?python", r"(gc_collect|_PyGC_Collect|_Py_RunGC|PyGC_Collect)"),
     FrameRule("jit", r"$"),
-    FrameRule("yield", "", r"_*sched_yield\b"),
-    FrameRule("clock", "", r"_*(vdso_)?clock_gettime\b"),
-    FrameRule("clock", r"(\[vdso\]|linux-vdso)"),
-    # What spends its time in the kernel on the CPU, seen as a wrapper's frame: copying, mapping, looking up.
+    # Wrappers of system calls. On top of a running thread they mean that the kernel works for it: copying, mapping.
+    FrameRule("yield", r"libc[.-]", r"_*sched_yield$"),
+    FrameRule("clock", r"(libc[.-]|\[vdso\])", r"(_*(vdso_)?clock_gettime)?$"),
+    FrameRule("sleep_call", r"libc[.-]", r"_*(clock_)?nanosleep$"),
+    FrameRule("poll_call", r"libc[.-]", r"_*(p?poll|p?select)$"),
     FrameRule(
         "kernel_call",
-        r"(libc|libpthread|ld-)",
-        r"(__|__libc_)?(p?(read|write)v?(64)?|m(map|unmap|advise|protect|remap)(64)?|openat?(64)?|f?statx?(64)?|fstatat(64)?"
-        r"|getdents(64)?|lseek(64)?|ioctl|fsync|fdatasync|recv\w*|send\w*|clone3?|fork|vfork|execve|futex|syscall)(@|$)",
+        r"(libc[.-]|libpthread|ld-)",
+        r"_*(libc_)?(p?(read|write)v?(64)?|p?poll|p?select|epoll_p?wait|(clock_)?nanosleep|m(map|unmap|advise|protect|remap)"
+        r"|open(at)?(64)?|f?stat(at|x)?(64)?|getdents(64)?|lseek(64)?|ioctl|f?(data)?sync|recv\w*|send\w*|accept4?|connect"
+        r"|clone3?|v?fork|execve|wait4|waitid|syscall)$",
     ),
     # CUDA: the driver, the runtime, and what the driver calls (compiler, Jetson's resource manager, tracing).
     FrameRule("cuda", rf"({_CUDA}|libnvrm_|libnvidia-(ptxjitcompiler|nvvm|gpucomp)|libcupti)"),
-    FrameRule("nccl", r"(libnccl|librccl)"),
-    FrameRule("nccl_call", r"(libnccl|librccl)", r"p?nccl[A-Z]"),
-    FrameRule("nccl_call", "", r"_ZN4c10d5?.*(WorkNCCL|ProcessGroupNCCL).*(4wait|11synchronize|7barrier)"),
-    FrameRule(
-        "gloo_call", "", r"_ZN4gloo\w*(9allreduce|9allgather|7barrier|9broadcast|6reduce|8alltoall|7scatter|6gather)"
-    ),
-    FrameRule("gloo_call", "", r"_ZN4gloo9transport\w*(8waitSend|8waitRecv|13UnboundBuffer)"),
-    FrameRule("gloo_call", "", r"_ZNK?4c10d(4Work4wait|\w*GlooStore|16ProcessGroupGloo\w*(4wait|7barrier))"),
+    # Collectives: the calls that wait, and the threads that serve them.
+    FrameRule("nccl", r"lib(nccl|rccl)"),
+    FrameRule("nccl_call", r"lib(nccl|rccl)", r"p?nccl[A-Z]"),
+    FrameRule("gloo_call", "", r"_ZNK?4c10d4Work4wait|_ZN4gloo\d+(allreduce|allgather|barrier|broadcast|reduce)"),
     FrameRule("mpi_call", "", r"P?MPI_[A-Z][a-z]"),
-    FrameRule("mpi", r"(libmpi|libopen-pal|libucp|libuct|libmpich)"),
-    FrameRule("comm_helper", "", r"_ZN4gloo9transport\w*4Loop3run|_ZN4c10d16ProcessGroupGloo7runLoop"),
     FrameRule(
-        "comm_helper", "", r"_ZN4c10d\w*(Watchdog|HeartbeatMonitor|ncclCommWatchdog|heartbeatMonitor|BackgroundThread)"
+        "comm_helper", "", r"_ZN4gloo9transport\w*4Loop3run|_ZN4c10d16ProcessGroupGloo7runLoop|_ZN4c10d\w*StoreDaemon"
     ),
-    FrameRule("comm_helper", "", r"_ZN4c10d\w*(TCPStoreMasterDaemon|LibUVStoreDaemon)"),
     # Python's own waits.
     FrameRule("gil", "", r"(take_gil|drop_gil|PyEval_(Restore|Acquire)Thread|PyGILState_Ensure|_PyThreadState_Attach)"),
-    FrameRule(
-        "python_lock", r"(lib)?python", r"(PyThread_acquire_lock|_PyMutex_Lock|_PySemaphore_Wait|_PyParkingLot_Park)"
-    ),
-    FrameRule(
-        "python_lock", "", r"(lock_PyThread_acquire|lock_acquire|rlock_acquire|simplequeue_get|_queue_SimpleQueue_get)"
-    ),
-    FrameRule("python_sleep", "", r"(time_sleep|pysleep)"),
-    FrameRule("join", "", r"(_*pthread_(timed|clock)?join|thread_PyThread_join|ThreadHandle_join|_ZNSt6thread4join)"),
-    FrameRule(
-        "semaphore", "", r"(_*sem_(timed|clock)?wait|__new_sem_wait|_multiprocessing_SemLock_acquire|do_futex_wait)"
-    ),
-    FrameRule("condition", "", r"_*pthread_cond_(timed|clock)?wait"),
-    FrameRule("condition", "", r"_ZNSt(3__1)?(\d_V2)?18condition_variable"),
-    FrameRule("mutex", "", r"(_*pthread_(mutex|rwlock)_|__lll_(lock|mutex)|_*pthread_spin)"),
-    # Pools of worker threads.
-    FrameRule("openmp", r"(libgomp|libomp|libiomp|libkmp)"),
-    FrameRule("blas", r"(libscipy_openblas|libopenblas|libflexiblas|libblis|libmkl_(intel|gnu|tbb)_thread)"),
+    FrameRule("python_lock", r"(lib)?python", r"(PyThread_acquire_lock|_PyMutex_Lock|_PySemaphore_Wait)"),
+    FrameRule("python_sleep", r"(lib)?python", r"(time_sleep|pysleep)"),
+    FrameRule("join", "", r"(ThreadHandle_join|_*pthread_\w*join|_ZNSt6thread4join)"),
+    FrameRule("semaphore", "", r"(_multiprocessing_SemLock_acquire|_*sem_(timed|clock)?wait)"),
+    FrameRule("condition", "", r"(_*pthread_cond_(timed|clock)?wait|_ZNSt\w*18condition_variable)"),
+    FrameRule("mutex", "", r"(_*pthread_(mutex|rwlock)_|__lll_(lock|mutex))"),
+    # Pools of worker threads; `pool_loop` is where a worker spins, everything else of a pool's library may compute.
     FrameRule("pool", r"(libgomp|libomp|libiomp|libscipy_openblas|libopenblas|libblis|libmkl|libtbb)"),
-    FrameRule(
-        "pool",
-        "",
-        r"(blas_thread_server|_ZN3c1010ThreadPool9main_loop|pthreadpool_|_ZN3tbb|_ZN5Eigen\w*(WaitForWork|WorkerLoop))",
-    ),
-    FrameRule("autograd_worker", "", r"_ZN5torch8autograd6Engine11thread_main"),
-    FrameRule("autograd_worker", "", r"_ZN5torch8autograd10ReadyQueue3pop"),
+    FrameRule("pool", "", r"(blas_thread_server|_ZN3c1010ThreadPool9main_loop|thread_main$)"),
+    FrameRule("pool_loop", r"(libgomp|libomp|libiomp)"),
+    FrameRule("pool_loop", "", r"blas_thread_server"),
+    FrameRule("autograd_worker", "", r"_ZN5torch8autograd(6Engine11thread_main|10ReadyQueue3pop)"),
     FrameRule("autograd_call", "", r"_ZN5torch8autograd6Engine\d+execute"),
-    FrameRule("autograd_call", "", r"_ZN5torch8autograd6python12PythonEngine"),
     FrameRule("xla", _XLA),
-    # Event loops that are native code.
-    FrameRule("event_loop", r"(libuv[.-]|loop\.c|libev[.-]|libevent)"),
-    FrameRule("event_loop", "", r"(uv_run|uv__io_poll|ev_run|event_base_loop|select_epoll_poll|g_main_context)"),
-    FrameRule("zmq", r"(libzmq|_zmq)"),
-    FrameRule("zmq_thread", "", r"(_ZN3zmq7epoll_t4loop|_ZN3zmq\w*13worker_routine)"),
-    FrameRule("gc", r"(lib)?python", r"(gc_collect|_PyGC_Collect|_Py_RunGC|PyGC_Collect|deduce_unreachable)"),
+    # Event loops and message queues that are native code.
+    FrameRule("event_loop", "", r"(uv_run|ev_run|event_base_loop|g_main_loop_run|g_main_context_iterate)"),
+    FrameRule("zmq", r"libzmq"),
 )
 
 
-def _compile(pattern: str) -> Callable[[str], object]:
-    return re.compile(pattern).match if pattern else lambda _: True
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
 
 
-_MATCHERS = tuple((rule.tag, _compile(rule.module), _compile(rule.symbol)) for rule in FRAME_RULES)
-_CALLS = tuple((f"cuda:{name}", re.compile(pattern).match) for name, pattern in CUDA_CALLS)
-_IS_CUDA = re.compile(_CUDA).match
+def matches(rule: FrameRule, frame: NativeFrame) -> bool:
+    """Tell whether a frame is what the rule describes."""
+    return bool(_pattern(rule.module).match(frame.module) and _pattern(rule.symbol).match(frame.symbol))
 
 
 @lru_cache(maxsize=16384)
 def tags(frame: NativeFrame) -> frozenset[str]:
     """Return what this frame is evidence of; a named export of the CUDA driver or runtime has one "cuda:…" tag."""
-    found = {tag for tag, module, symbol in _MATCHERS if module(frame.module) and symbol(frame.symbol)}
-    if frame.symbol and _IS_CUDA(frame.module):
-        found.update([tag for tag, match in _CALLS if match(frame.symbol)][:1])
+    found = {rule.tag for rule in FRAME_RULES if matches(rule, frame)}
+    if frame.symbol and _pattern(_CUDA).match(frame.module):
+        found.update([f"cuda:{name}" for name, pattern in CUDA_CALLS if _pattern(pattern).match(frame.symbol)][:1])
     return frozenset(found)

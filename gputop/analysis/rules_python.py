@@ -61,6 +61,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     _rule("torch-loader-worker", "idle.worker", "torch/utils/data/_utils/worker.py", "_worker_loop"),
     _rule("torch-pin-thread", "idle.worker", "torch/utils/data/_utils/pin_memory.py", "do_one_step"),
     _rule("tf-data", "data.loader", "tensorflow/python/data/ops/iterator_ops.py", "_next_internal", also="gpu_wait"),
+    _rule("grain", "data.loader", "grain/_src/python/data_loader.py", "__next__"),
     _rule("torch-distributed", "comm.torch", "torch/distributed/distributed_c10d.py", _COLLECTIVES, also="gpu_wait"),
     _rule("torch-wait-tensor", "comm.torch", "torch/distributed/_functional_collectives.py", "wait_tensor wait"),
     _rule("vllm-engine", "gpu_wait.await", "vllm/v1/executor/multiproc_executor.py", "result get_response"),
@@ -71,7 +72,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
         "acquire_read dequeue wait spin",
         also="python native",
     ),
-    _rule("inductor-compile", "child.compile", "torch/_inductor/async_compile.py", "_wait_futures wait"),
+    _rule("inductor-compile", "child.compile", "torch/_inductor/cpp_builder.py", "run_compile_cmd _run_compile_cmd"),
     _rule("subprocess", "child.", "/subprocess.py", "wait _wait _try_wait communicate _communicate"),
     _rule("process-join", "child.", "multiprocessing/popen_fork.py", "wait poll"),
     # Helpers and workers of the standard library, waiting for something to do.
@@ -95,6 +96,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     _rule("queue", "lock.queue", "/queue.py", "get put join"),
     _rule("process-queue", "lock.queue", "multiprocessing/queues.py", "get"),
     _rule("connection", "io.pipe", "multiprocessing/connection.py", "_recv _poll poll wait _send"),
+    _rule("selectors", "idle.event_loop", "/selectors.py", "select"),
     _rule("thread-join", "lock.join", "/threading.py", "join _wait_for_tstate_lock"),
     _rule("condition-python", "lock.condition", "/threading.py", "wait wait_for", only="lock unknown"),
 )
@@ -102,8 +104,8 @@ FRAME_RULES: tuple[FrameRule, ...] = (
 #: Code that only passes a wait on.
 _PLUMBING = re.compile(
     r"(^|/)(threading|queue|selectors|socket|ssl|socketserver|subprocess|signal|contextlib|functools)\.py$"
-    r"|(^|/)(multiprocessing|asyncio|concurrent/futures|zmq|torch/distributed|torch/utils/data|vllm/distributed|vllm/v1/executor)/"
-    r"|tensorflow/python/(ops/gen_\w+|data/ops/\w+|eager/\w+|util/\w+)\.py$"
+    r"|(^|/)(multiprocessing|asyncio|concurrent/futures|zmq|grain|torch/distributed|torch/utils/data|vllm/distributed)/"
+    r"|(^|/)vllm/v1/executor/|torch/_ops\.py$|tensorflow/python/(ops/gen_\w+|data/ops/\w+|eager/\w+|util/\w+)\.py$"
 )
 
 _BY_NAME: dict[str, list[tuple[int, FrameRule]]] = defaultdict(list)

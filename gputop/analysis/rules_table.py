@@ -53,18 +53,17 @@ class Rule:
 
 
 FUTEX = words("futex futex_waitv futex_wait")
+#: What a wait is called once the thread was stopped and continued: frames tell which wait it is.
+RESTART = words("restart_syscall")
 POLL = words("poll ppoll select pselect6")
 EPOLL = words("epoll_wait epoll_pwait epoll_pwait2")
 SLEEP = words("nanosleep clock_nanosleep")
 SIGNAL = words("pause rt_sigtimedwait rt_sigsuspend")
-CHILD = words("wait4 waitid waitpid")
 SPAWN = words("vfork clone clone3")
-SOCKET = words("recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg accept accept4 connect")
-DISK = words(
-    "fsync fdatasync sync syncfs sync_file_range msync openat open close ftruncate fallocate getdents64 newfstatat "
-    "statx unlinkat renameat2 pread64 preadv pwrite64 pwritev io_getevents io_pgetevents copy_file_range"
+READ_WRITE = words(
+    "read readv write writev splice sendfile ioctl io_uring_enter io_getevents io_pgetevents msgsnd msgrcv "
+    "mq_timedsend mq_timedreceive"
 )
-READ_WRITE = words("read readv write writev splice sendfile tee")
 FILE_LOCK = words("flock fcntl semop semtimedop")
 
 _ENQUEUE = words("launch graph copy_async other")
@@ -83,8 +82,9 @@ RULES: tuple[Rule, ...] = (
     # Python's global lock: the futex's address says it, with no stack needed.
     Rule("gil-futex", "gil", waits_on=words("gil")),
     Rule("gil-call", "gil", syscalls=FUTEX, near=words("gil")),
+    Rule("gil-running", "gil", running=True, near=words("gil")),
     # Collectives wait for their peers, by way of the GPU or not.
-    Rule("nccl-sync", "comm", "nccl", call=_WAITING, near=words("nccl nccl_call")),
+    Rule("nccl-sync", "comm", "nccl", call=_WAITING, near=words("nccl_call")),
     # The GPU.
     Rule("gpu-sync", "gpu_wait", "sync", call=words("sync")),
     Rule("gpu-event", "gpu_wait", "event", call=words("event")),
@@ -111,7 +111,6 @@ RULES: tuple[Rule, ...] = (
     Rule("comm-helper", "idle", "helper", running=False, near=words("comm_helper")),
     Rule("nccl", "comm", "nccl", near=words("nccl_call")),
     Rule("nccl-helper", "idle", "helper", running=False, only="nccl"),
-    Rule("nccl-internal", "comm", "nccl", home=words("nccl")),
     Rule("gloo", "comm", "gloo", running=False, near=words("gloo_call")),
     Rule("mpi", "comm", "mpi", near=words("mpi_call")),
     # Pools of workers with nothing to do, and what waits for them.
@@ -120,21 +119,21 @@ RULES: tuple[Rule, ...] = (
     Rule("pool-parked", "idle", "pool", running=False, syscalls=FUTEX, only="pool"),
     Rule("xla-pool", "idle", "pool", running=False, syscalls=FUTEX, only="xla"),
     Rule("pool-join", "lock", "pool", running=False, syscalls=FUTEX, home=words("pool")),
-    Rule("xla-await", "gpu_wait", "await", running=False, syscalls=FUTEX, home=words("xla"), under=words("eval")),
+    Rule("xla-await", "gpu_wait", "await", running=False, syscalls=FUTEX, home=words("xla"), under=words("python")),
     # Children, sleep, signals.
-    Rule("child", "child", syscalls=CHILD),
-    Rule("child-pidfd", "child", waits_on=words("process")),
-    Rule("child-spawn", "child", "spawn", running=False, syscalls=SPAWN),
+    Rule("child-spawn", "child", "spawn", syscalls=SPAWN),
+    Rule("child", "child", waits_on=words("process")),
     Rule("sleep", "idle", "sleep", syscalls=SLEEP),
     Rule("sleep-python", "idle", "sleep", running=False, near=words("python_sleep")),
+    Rule("sleep-restarted", "idle", "sleep", syscalls=RESTART, leaf=words("sleep_call")),
     Rule("sleep-timer", "idle", "sleep", waits_on=words("timer")),
     Rule("signal", "idle", "signal", syscalls=SIGNAL),
     # Locks: what kind is told by the nearest function that takes one.
-    Rule("join", "lock", "join", syscalls=FUTEX, near=words("join")),
-    Rule("lock-python", "lock", "python", syscalls=FUTEX, near=words("python_lock")),
-    Rule("semaphore", "lock", "semaphore", syscalls=FUTEX, near=words("semaphore")),
-    Rule("condition", "lock", "condition", syscalls=FUTEX, near=words("condition")),
-    Rule("mutex", "lock", "mutex", syscalls=FUTEX, near=words("mutex")),
+    Rule("join", "lock", "join", syscalls=FUTEX | RESTART, near=words("join")),
+    Rule("lock-python", "lock", "python", syscalls=FUTEX | RESTART, near=words("python_lock")),
+    Rule("semaphore", "lock", "semaphore", syscalls=FUTEX | RESTART, near=words("semaphore")),
+    Rule("condition", "lock", "condition", syscalls=FUTEX | RESTART, near=words("condition")),
+    Rule("mutex", "lock", "mutex", syscalls=FUTEX | RESTART, near=words("mutex")),
     Rule("futex", "lock", syscalls=FUTEX),
     Rule("lock-file", "lock", "file", syscalls=FILE_LOCK),
     # Event loops and message queues.
@@ -142,20 +141,18 @@ RULES: tuple[Rule, ...] = (
     Rule("zmq", "io", "socket", running=False, syscalls=POLL, near=words("zmq")),
     Rule("event-loop", "idle", "event_loop", syscalls=EPOLL),
     Rule("event-loop-native", "idle", "event_loop", syscalls=POLL, near=words("event_loop")),
+    Rule("eventfd", "lock", "eventfd", waits_on=words("eventfd")),
     # Input and output.
     Rule("pipe", "io", "pipe", running=False, waits_on=words("pipe")),
     Rule("socket", "io", "socket", running=False, waits_on=words("socket")),
-    Rule("socket-call", "io", "socket", syscalls=SOCKET),
     Rule("tty", "io", "tty", running=False, waits_on=words("tty")),
     Rule("file", "io", "disk", running=False, waits_on=words("file")),
-    Rule("disk-call", "io", "disk", syscalls=DISK),
     Rule("disk-wait", "io", "disk", stopped="D"),
-    Rule("poll", "idle", "event_loop", syscalls=POLL),
-    Rule("eventfd", "lock", "eventfd", waits_on=words("eventfd")),
-    Rule("io-other", "io", "other", syscalls=READ_WRITE | {"ioctl", "io_uring_enter"}),
+    Rule("poll", "io", "poll", syscalls=POLL),
+    Rule("poll-restarted", "io", "poll", syscalls=RESTART, leaf=words("poll_call")),
+    Rule("io-other", "io", "other", syscalls=READ_WRITE),
     # On a CPU.
-    Rule("pool-spin-yield", "native", "pool_spin", running=True, leaf=words("yield"), home=words("pool")),
-    Rule("pool-spin", "native", "pool_spin", running=True, home=words("openmp")),
+    Rule("pool-spin", "native", "pool_spin", running=True, home=words("pool_loop")),
     Rule("kernel", "native", "kernel", running=True, leaf=words("kernel_call")),
     Rule("gc", "python", "gc", running=True, home=words("python"), near=words("gc")),
     Rule("python", "python", running=True, home=words("python")),

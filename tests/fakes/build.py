@@ -9,7 +9,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 #: Only exported functions keep a name and every call keeps its frame, as in the libraries that are stood in for.
-_FLAGS = ("-O1", "-shared", "-fPIC", "-s", "-fvisibility=hidden", "-fno-optimize-sibling-calls", "-Wall", "-Werror")
+_FLAGS = (
+    "-O1",
+    "-shared",
+    "-fPIC",
+    "-s",
+    "-fvisibility=hidden",
+    "-fno-optimize-sibling-calls",
+    "-pthread",
+    "-Wall",
+    "-Werror",
+)
 
 
 def compiler() -> str | None:

@@ -24,8 +24,14 @@ from pathlib import Path
 LIMIT_S = 90.0
 
 
+def starved_s() -> float:
+    """Return how long this thread was ready to run without a CPU, since it began (kernel's schedstat, second field)."""
+    with open("/proc/thread-self/schedstat") as file:
+        return int(file.read().split()[1]) / 1e9
+
+
 class Clock:
-    """Seconds spent in each state, as the program itself measures them."""
+    """Seconds spent in each state, as the program itself measures them; waiting for a CPU counts as "starved"."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -33,9 +39,14 @@ class Clock:
 
     @contextmanager
     def timed(self, state: str) -> Iterator[None]:
-        start = time.monotonic()
+        start, starved = time.monotonic(), starved_s()
         yield
-        self.seconds[state] += time.monotonic() - start
+        starved = starved_s() - starved
+        self.add(state, time.monotonic() - start, starved)
+
+    def add(self, state: str, wall: float, starved: float = 0.0) -> None:
+        self.seconds[state] += wall - starved
+        self.seconds["starved"] += starved
 
     def shares(self) -> dict[str, float]:
         wall = time.monotonic() - self.start

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from common import Clock, run
+from common import Clock, run, starved_s
 
 BLOCK = os.urandom(1 << 20)
 
@@ -16,12 +16,12 @@ def main() -> None:
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
 
     def step(clock: Clock) -> None:
-        start, cpu = time.monotonic(), time.thread_time()
+        start, cpu, starved = time.monotonic(), time.thread_time(), starved_s()
         os.pwrite(file, BLOCK, 0)
         os.fsync(file)  # hot
-        wall, worked = time.monotonic() - start, time.thread_time() - cpu
-        clock.seconds["native"] += worked
-        clock.seconds["io"] += wall - worked
+        worked, starved = time.thread_time() - cpu, starved_s() - starved
+        clock.add("native", worked)
+        clock.add("io", time.monotonic() - start - worked, starved)
 
     try:
         run(step, __file__)

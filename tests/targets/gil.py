@@ -1,4 +1,7 @@
-"""Threads that all want to run Python at once: gil.py [THREADS]. What is not CPU time is waiting for the GIL."""
+"""Threads that all want to run Python at once: gil.py [THREADS].
+
+What is neither CPU time nor waiting for a CPU is waiting for the GIL; the truth has each thread's split by native id.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,26 @@ import sys
 import threading
 import time
 
-from common import Clock, asked_to_end, tell
+from common import Clock, asked_to_end, starved_s, tell
 
 ended = threading.Event()
 
 
-def compute(shares: dict[int, float]) -> None:
-    start, cpu = time.monotonic(), time.thread_time()
+def compute(splits: dict[str, dict[str, float]]) -> None:
+    start, cpu, starved = time.monotonic(), time.thread_time(), starved_s()
     while not ended.is_set():
         total = 0
         for number in range(20_000):
             total = (total * 31 + number) & 0xFFFF  # hot
-    shares[threading.get_native_id()] = (time.thread_time() - cpu) / (time.monotonic() - start)
+    wall = time.monotonic() - start
+    cpu, starved = (time.thread_time() - cpu) / wall, (starved_s() - starved) / wall
+    splits[str(threading.get_native_id())] = {"python": cpu, "starved": starved, "gil": 1 - cpu - starved}
 
 
 def main() -> None:
-    shares: dict[int, float] = {}
+    splits: dict[str, dict[str, float]] = {}
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 4
-    threads = [threading.Thread(target=compute, args=(shares,), name=f"worker-{i}") for i in range(count)]
+    threads = [threading.Thread(target=compute, args=(splits,), name=f"worker-{i}") for i in range(count)]
     for thread in threads:
         thread.start()
     clock = Clock()
@@ -34,8 +39,7 @@ def main() -> None:
     ended.set()
     for thread in threads:
         thread.join()
-    split = {str(tid): {"python": round(cpu, 4), "gil": round(1 - cpu, 4)} for tid, cpu in shares.items()}
-    tell(clock, __file__, threads=split)
+    tell(clock, __file__, threads=splits)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A loop of 5 ms whose three lines are Python, native work and a wait for the GPU: three_lines.py LIBRARY.
 
 Each line lasts less than one sampling period, so that its states come out right only when line and state are taken at
-the same moment. The truth has the lines' numbers and shares beside the states.
+the same moment. The truth has the lines' numbers beside the states, whose shares include time without a CPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from common import Clock, asked_to_end, hot, tell
+from common import Clock, asked_to_end, hot, starved_s, tell
 
 BLOCK = bytes(1 << 23)
 
@@ -42,6 +42,7 @@ def main() -> None:
     count, block = calibrate(0.0017)
     clock, now = Clock(), time.perf_counter
     print("ready", flush=True)
+    begun = starved_s()
     python = native = gpu = 0.0
     while not asked_to_end():
         for _ in range(20):
@@ -53,7 +54,7 @@ def main() -> None:
             synchronize(wait)  # hot gpu_wait
             d = now()
             python, native, gpu = python + b - a, native + c - b, gpu + d - c
-    clock.seconds.update(python=python, native=native, gpu_wait=gpu)
+    clock.seconds.update(python=python, native=native, gpu_wait=gpu, included_starved=starved_s() - begun)
     lines = {mark: hot(Path(__file__), mark) for mark in ("python", "native", "gpu_wait")}
     tell(clock, __file__, "python", lines=lines)
 
