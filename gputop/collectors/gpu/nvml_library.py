@@ -74,7 +74,7 @@ _INIT_TROUBLES = {
 }
 
 #: What of nvidia-ml-py is used unconditionally; another package by the name of pynvml lacks some of it.
-_NEEDED = ("nvmlInit", "NVMLError", "nvmlMemory_v2", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlGpmSampleGet")
+_NEEDED = ("nvmlInit", "NVMLError", "nvmlMemory_v2", "nvmlGpmSampleGet", "nvmlDeviceGetFieldValues")
 
 
 class Failure(Exception):

@@ -87,14 +87,12 @@ class Usage:
 
     def of(self, watched: Watched, running: Running, sampled: NA | None) -> GpuUse:
         """Return the part of the watched processes; `sampled` is why there are no samples, None when there are."""
-        if isinstance(running, NA):
-            return GpuUse(sampled or running, sampled or running, running)
-        listed = watched & running.keys()
         held = [self._held[pid].row for pid in watched if pid in self._held]
+        listed = [] if isinstance(running, NA) else [running[pid] for pid in watched if pid in running]
         if not listed and not held:
-            reason = PID_NAMESPACE if self.foreign else ELSEWHERE
+            reason = running if isinstance(running, NA) else PID_NAMESPACE if self.foreign else ELSEWHERE
             return GpuUse(reason, reason, reason)
-        memory = _memory([running[pid] for pid in listed])
+        memory = running if isinstance(running, NA) else _memory(listed)
         missing = self._missing(held, memory, sampled)
         if missing is not None:
             return GpuUse(missing, missing, memory, present=True)

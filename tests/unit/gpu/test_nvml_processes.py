@@ -214,3 +214,4 @@ def test_no_list_of_processes_says_why(nvml: Nvml) -> None:
     backend = nvml.started("error nvmlDeviceGetComputeRunningProcesses_v3 4", f"use 0 {ME} 42 17")
     (gpu,) = nvml.looks(backend, ME, until=1.0)
     assert reason(gpu.target.memory_bytes) == reason(gpu.others) == "no permission"
+    assert gpu.target.sm == 0.42, "the samples do not need the list"
