@@ -271,8 +271,9 @@ def test_a_polling_target_is_used_whatever_its_version(monkeypatch: pytest.Monke
 
 
 def test_processes_without_torch_or_gone() -> None:
-    process = ProcessInfo(ME, 1, 0.0, ("python",))
-    assert "no torch" in route.availability(process, Policy()).sentence
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+        process = ProcessInfo(program.pid, 1, 0.0, ("cat",))
+        assert "no torch" in route.availability(process, Policy()).sentence
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
         gone = ProcessInfo(ended.pid, 1, 0.0, ("python",))
