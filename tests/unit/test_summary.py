@@ -1,0 +1,203 @@
+"""The summary of a window: which thread it is about, and that every part is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.analysis.summary import headline_key, summarise
+from gputop.model import (
+    NA,
+    CostBatch,
+    GpuBatch,
+    GpuReading,
+    GpuUse,
+    Note,
+    ProcessBatch,
+    ProcessInfo,
+    Value,
+    Window,
+)
+from gputop.store import Store, ThreadKey
+from tests.unit.analysis_tools import (
+    DECODE,
+    LOCK,
+    MAIN,
+    NATIVE,
+    PID,
+    PYTHON,
+    ROOT,
+    SLEEP,
+    STEP,
+    SYNC,
+    WORKER,
+    host,
+    peeks,
+    stacks,
+    stored,
+)
+
+WINDOW = Window(0, 10)
+
+
+def gpu(time: float, energy: Value, utilization: Value = 0.5, index: int = 0) -> GpuBatch:
+    metrics: dict[str, Value] = {
+        "utilization": utilization,
+        "energy_j": energy,
+        "memory_used_bytes": 1e9,
+        "memory_total_bytes": 2e9,
+    }
+    use = GpuUse(0.25, NA("x"), 1e9, True)
+    return GpuBatch(time, (GpuReading(index, f"GPU-{index}", "H200", metrics, use),))
+
+
+def test_everything_is_there() -> None:
+    cost = CostBatch(9.0, {"peek": 0.02}, 0.0, 100.0, 50.0, 0.0)
+    note = Note(1.0, "gpu", "driver", "old driver")
+    store = stored(
+        ProcessBatch(0.0, (ROOT,), ((55, 3),)),
+        peeks(PID, [(0, 6, PYTHON), (6, 10, SYNC)]),
+        stacks(PID, [(0, 6, (MAIN, DECODE)), (6, 10, (MAIN, STEP))]),
+        *(host(0.5 * number, {PID: 0.75, 101: 0.0}, used=1.5) for number in range(1, 21)),
+        gpu(1.0, 100.0),
+        gpu(9.0, 250.0),
+        cost,
+        note,
+    )
+    summary = summarise(store, WINDOW, columns=20)
+    assert summary.processes == (ROOT,)
+    assert summary.ended == {55: 3}
+    main, other = summary.threads
+    assert (main.tid, main.name, main.role, main.main, main.samples) == (PID, "MainThread", "main", True, 500)
+    assert main.cpu == pytest.approx(0.75)
+    assert (other.tid, other.name, other.samples, other.states) == (101, "comm101", 0, {"unknown": 1.0})
+    assert summary.headline is not None
+    assert summary.headline.compute == pytest.approx(0.6, abs=1e-6)
+    assert summary.headline.gpu_wait == pytest.approx(0.4, abs=1e-6)
+    assert (summary.headline.other_wait, summary.headline.idle) == (0.0, 0.0)
+    assert [row.name for row in summary.functions] == ["decode", "step", "main"]
+    assert [row.line for row in summary.lines] == [31, 88, 10]
+    assert len(summary.timeline.columns) == 20
+    assert summary.host is not None
+    assert summary.host.time == 10.0
+    assert [reading.index for reading in summary.gpus] == [0]
+    assert summary.energy_j == {0: 150.0}
+    assert summary.verdict.id != "no-data"
+    assert (summary.cost, summary.notes) == (cost, (note,))
+
+
+def test_an_empty_window_says_so() -> None:
+    summary = summarise(stored(), WINDOW)
+    assert (summary.headline, summary.threads, summary.functions, summary.host, summary.gpus) == (
+        None,
+        (),
+        (),
+        None,
+        (),
+    )
+    assert summary.processes == (ROOT,), "what was asked for is known before anything is sampled"
+    assert summary.verdict.id == "no-data"
+
+
+def test_without_a_session_there_is_no_summary() -> None:
+    with pytest.raises(ValueError, match="session"):
+        summarise(Store(), WINDOW)
+
+
+def test_energy_without_two_readings_is_not_available() -> None:
+    assert isinstance(summarise(stored(gpu(1.0, 100.0)), WINDOW).energy_j[0], NA)
+    missing = summarise(stored(gpu(1.0, NA("not supported")), gpu(2.0, NA("not supported"))), WINDOW)
+    assert missing.energy_j[0] == NA("not supported")
+
+
+def test_the_main_thread_is_the_headline() -> None:
+    store = stored(
+        peeks(PID, [(0, 3, PYTHON), (3, 10, LOCK)]),
+        peeks(101, [(0, 10, NATIVE)]),
+        stacks(101, [(0, 10, (MAIN,))], name="busy"),
+    )
+    headline = summarise(store, WINDOW).headline
+    assert headline is not None
+    assert headline.tid == PID, "it works 30 % of the time"
+
+
+@pytest.mark.parametrize(("idle", "expected"), [(LOCK, 101), (SLEEP, 101), (SYNC, PID)])
+def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread_that_works(idle: object, expected: int) -> None:
+    store = stored(
+        peeks(PID, [(0, 10, idle)]),  # type: ignore[list-item]
+        stacks(PID, [(0, 10, (MAIN, STEP))]),
+        peeks(101, [(0, 5, PYTHON), (5, 10, LOCK)]),
+        stacks(101, [(0, 10, (MAIN, DECODE))], name="worker"),
+        peeks(102, [(0, 10, NATIVE)]),  # busier, but not Python: a spinning OpenMP thread
+    )
+    headline = summarise(store, WINDOW).headline
+    assert headline is not None
+    assert headline.tid == expected
+
+
+def test_a_worker_that_hardly_works_does_not_take_over() -> None:
+    store = stored(
+        peeks(PID, [(0, 10, LOCK)]),
+        peeks(101, [(0, 1, PYTHON), (1, 10, LOCK)]),
+        stacks(101, [(0, 10, WORKER)], name="worker"),
+    )
+    headline = summarise(store, WINDOW).headline
+    assert headline is not None
+    assert headline.tid == PID
+
+
+def test_a_child_process_can_be_the_headline() -> None:
+    child = ProcessInfo(200, PID, 1.7e9, ("python", "worker.py"))
+    store = stored(
+        ProcessBatch(0.0, (ROOT, child)),
+        peeks(PID, [(0, 10, LOCK)]),
+        stacks(PID, [(0, 10, (MAIN,))]),
+        peeks(200, [(0, 10, PYTHON)], pid=200),
+        stacks(200, [(0, 10, (MAIN, DECODE))], pid=200),
+    )
+    summary = summarise(store, WINDOW)
+    assert summary.headline is not None
+    assert (summary.headline.pid, summary.headline.tid) == (200, 200)
+    assert summary.functions[0].name == "decode"
+
+
+def test_a_chosen_thread_is_the_headline_while_it_is_there() -> None:
+    store = stored(peeks(PID, [(0, 10, PYTHON)]), peeks(101, [(0, 10, LOCK)]))
+    chosen = summarise(store, WINDOW, thread=(PID, 101)).headline
+    gone = summarise(store, WINDOW, thread=(PID, 999)).headline
+    assert chosen is not None
+    assert gone is not None
+    assert (chosen.tid, gone.tid) == (101, PID)
+
+
+def test_no_threads_no_headline() -> None:
+    assert headline_key({}, PID) is None
+    assert headline_key({}, PID, ThreadKey(1, 1)) is None
+
+
+def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def verdict(facts: object) -> str:
+        seen.append(facts)
+        return "said"
+
+    monkeypatch.setattr("gputop.analysis.diagnose.verdict", verdict)
+    store = stored(
+        peeks(PID, [(0, 10, PYTHON)]),
+        stacks(PID, [(0, 10, (MAIN,))]),
+        host(1.0, {PID: 1.0}, used=1.0),
+        host(2.0, {PID: 1.0}, used=2.0),
+        gpu(1.0, 1.0, utilization=0.25),
+        gpu(2.0, 2.0, utilization=0.75),
+        gpu(2.0, 2.0, utilization=NA("lost"), index=1),
+    )
+    assert summarise(store, WINDOW).verdict == "said"  # type: ignore[comparison-overlap]
+    (facts,) = seen
+    assert facts.cores_used == 1.5
+    assert facts.cores == 4
+    assert (facts.stack_samples, facts.stack_failed) == (100, 1)
+    first, lost = facts.gpus
+    assert (first.utilization, first.target_sm, first.target_memory_bytes, first.used) == (0.5, 0.25, 1e9, True)
+    assert lost.utilization == NA("lost")
+    assert facts.gpu_utilization == 0.5
+    assert facts.window == WINDOW
