@@ -29,7 +29,7 @@ _EVENT_STOP = 128
 _ALL_CHILDREN = 0x40000000  # __WALL: threads that are nobody's leader too
 _CHILD = {signal.SIGCHLD}
 #: A stop is waited for this long; a thread that is not on a CPU (starved, uninterruptible) stops later, see `late`.
-_PATIENCE_S = 0.004
+_PATIENCE_S = 0.001
 #: Looks for the stop before sleeping: a thread on another CPU stops within microseconds.
 _GLANCES = 3
 
