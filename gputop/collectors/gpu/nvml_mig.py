@@ -6,7 +6,7 @@ from typing import Any
 
 from gputop.collectors.gpu.nvml_gpm import Gpm
 from gputop.collectors.gpu.nvml_gpu import Clocks, Identity, NvmlGpu
-from gputop.collectors.gpu.nvml_library import FATAL, Failure, Library
+from gputop.collectors.gpu.nvml_library import FATAL, UNINITIALIZED, Failure, Library
 from gputop.collectors.gpu.nvml_reads import MEMORY, Part
 from gputop.collectors.gpu.schedule import Schedule
 
@@ -31,7 +31,7 @@ class Instances:
         if gpu.handle is None or gpu.metrics["mig_mode"] != 1.0:
             return []
         if self._schedule.is_due(str(index), EVERY_S, now) or index not in self._of:
-            self._of[index] = [self._instance(gpu, handle) for handle in self._handles(gpu.handle)]
+            self._of[index] = self._find(gpu)
             self._schedule.done(str(index), EVERY_S, now, self._clocks.now())
         return self._of[index]
 
@@ -40,27 +40,28 @@ class Instances:
         for instance in self._known.values():
             instance.close()
 
-    def _handles(self, whole: Any) -> list[Any]:
+    def _find(self, gpu: NvmlGpu) -> list[NvmlGpu]:
         try:
-            most = self._library.call("nvmlDeviceGetMaxMigDeviceCount", whole)
+            places = self._library.call("nvmlDeviceGetMaxMigDeviceCount", gpu.handle)
+            handles = [self._handle(gpu.handle, place) for place in range(places)]
+            return [self._instance(gpu, handle) for handle in handles if handle is not None]
         except Failure as failure:
-            if failure.code in FATAL:
+            if failure.code == UNINITIALIZED:
                 raise
-            return []
-        return [handle for number in range(most) if (handle := self._handle(whole, number)) is not None]
+            return []  # the row of the whole GPU tells what is wrong
 
-    def _handle(self, whole: Any, number: int) -> Any:
+    def _handle(self, whole: Any, place: int) -> Any:
         try:
-            return self._library.call("nvmlDeviceGetMigDeviceHandleByIndex", whole, number)
+            return self._library.call("nvmlDeviceGetMigDeviceHandleByIndex", whole, place)
         except Failure as failure:
             if failure.code in FATAL:
                 raise
             return None  # no instance at this place
 
     def _instance(self, gpu: NvmlGpu, handle: Any) -> NvmlGpu:
-        uuid = self._library.text("nvmlDeviceGetUUID", handle)
+        number = self._library.call("nvmlDeviceGetGpuInstanceId", handle)
+        uuid = self._library.text("nvmlDeviceGetUUID", handle) or f"{gpu.identity.uuid}/{number}"
         if uuid not in self._known:
-            number = self._library.call("nvmlDeviceGetGpuInstanceId", handle)
             parts: tuple[Part, ...] = (MEMORY, Gpm((gpu.handle, number)))
             identity = Identity(self._next, uuid, part=f"(MIG instance {number} of GPU {gpu.identity.index})")
             self._known[uuid] = NvmlGpu(self._library, identity, lambda: handle, parts, self._clocks)

@@ -161,7 +161,6 @@ def slow_driver(nvml: Nvml) -> Nvml:
 
 
 @NVML
-@pytest.mark.usefixtures("slow_driver")
 def test_t30_slow_driver_is_painted_at_once_and_left_at_once(slow_driver: Nvml, run: Run) -> None:
     began = time.monotonic()
     assert len(run.gpus().gpus) == 8
@@ -183,30 +182,31 @@ def hanging(nvml: Nvml, tmp_path: Path) -> Iterator[None]:
 
 
 @NVML
-@pytest.mark.usefixtures("hanging")
 def test_t30_driver_that_hangs_does_not_hold_stop(hanging: None, run: Run) -> None:
     time.sleep(0.2)
     assert run.stop() < 0.3
     assert run.collector._thread.is_alive(), "it is left behind as a daemon"
 
 
-@NVML
-def test_t31_nobody_waits_while_the_driver_is_slow(nvml: Nvml, run: Run) -> None:
-    run.stop()
+@pytest.fixture
+def lazy_driver(nvml: Nvml) -> None:
+    """A driver with eight GPUs that takes 20 ms for each call."""
     nvml.use_real_clock()
     nvml.script("gpus 8", "delay * 20")
-    other = Run("gputop.collectors.gpu.nvml:NvmlBackend")
-    other.collector.start()
-    other.gpus()
+
+
+@NVML
+def test_t31_nobody_waits_while_the_driver_is_slow(lazy_driver: None, run: Run) -> None:
+    run.gpus()
     late = []
     for _ in range(40):
         began = time.monotonic()
-        other.collector.follow(())
+        run.collector.follow(())
         time.sleep(0.005)
         late.append(time.monotonic() - began - 0.005)
-    other.stop()
     assert statistics.median(late) < 0.05
-    other.collector._thread.join(SOON)
+    run.stop()
+    run.collector._thread.join(SOON)
 
 
 def test_t32_sixteen_gpus_take_no_more_memory_with_time(nvml: Nvml) -> None:

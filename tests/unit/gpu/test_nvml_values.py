@@ -141,6 +141,20 @@ def test_t25_mig_says_why_and_shows_the_instances(nvml: Nvml) -> None:
     assert nvml.calls("nvmlGpmSampleFree") == nvml.calls("nvmlGpmSampleAlloc") == 8
 
 
+@pytest.mark.parametrize("function", ["MaxMigDeviceCount", "MigDeviceHandleByIndex", "GpuInstanceId"])
+@pytest.mark.parametrize("code", [3, 15, 999])
+def test_t25_instances_that_cannot_be_found_cost_nothing_else(nvml: Nvml, function: str, code: int) -> None:
+    backend = nvml.started("gpus 2", *MIG_ON, f"error nvmlDeviceGet{function} {code}")
+    whole, other = nvml.looks(backend, until=1.0)
+    assert (whole.error, other.error) == ("", "")
+    assert (whole.metric("mig_mode"), other.metric("power_w")) == (1.0, 200.0)
+
+
+def test_t25_instances_without_an_id_are_told_apart(nvml: Nvml) -> None:
+    backend = nvml.started(*MIG_ON, "error nvmlDeviceGetUUID 3")
+    assert [gpu.index for gpu in nvml.looks(backend, until=1.0)] == [0, 1, 2]
+
+
 @pytest.mark.parametrize(("order", "expected"), [("set 0 mig 0", 0.0), ("set 0 mig 1", 1.0), ("", None)])
 def test_t26_mig_has_three_states(nvml: Nvml, order: str, expected: float | None) -> None:
     value = settled(nvml, order, f"process 0 C {os.getpid()} 500").metric("mig_mode")
