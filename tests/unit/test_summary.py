@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gputop.analysis.facts import Facts
+from gputop.analysis.results import Verdict
 from gputop.analysis.summary import headline_key, summarise
 from gputop.model import (
     NA,
@@ -12,6 +14,7 @@ from gputop.model import (
     GpuReading,
     GpuUse,
     Note,
+    Observation,
     ProcessBatch,
     ProcessInfo,
     Value,
@@ -87,13 +90,8 @@ def test_everything_is_there() -> None:
 
 def test_an_empty_window_says_so() -> None:
     summary = summarise(stored(), WINDOW)
-    assert (summary.headline, summary.threads, summary.functions, summary.host, summary.gpus) == (
-        None,
-        (),
-        (),
-        None,
-        (),
-    )
+    assert (summary.headline, summary.host) == (None, None)
+    assert (summary.threads, summary.functions, summary.gpus) == ((), (), ())
     assert summary.processes == (ROOT,), "what was asked for is known before anything is sampled"
     assert summary.verdict.id == "no-data"
 
@@ -120,10 +118,12 @@ def test_the_main_thread_is_the_headline() -> None:
     assert headline.tid == PID, "it works 30 % of the time"
 
 
-@pytest.mark.parametrize(("idle", "expected"), [(LOCK, 101), (SLEEP, 101), (SYNC, PID)])
-def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread_that_works(idle: object, expected: int) -> None:
+@pytest.mark.parametrize(("rest", "expected"), [(LOCK, 101), (SLEEP, 101), (SYNC, PID)])
+def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread_that_works(
+    rest: Observation, expected: int
+) -> None:
     store = stored(
-        peeks(PID, [(0, 10, idle)]),  # type: ignore[list-item]
+        peeks(PID, [(0, 10, rest)]),
         stacks(PID, [(0, 10, (MAIN, STEP))]),
         peeks(101, [(0, 5, PYTHON), (5, 10, LOCK)]),
         stacks(101, [(0, 10, (MAIN, DECODE))], name="worker"),
@@ -175,11 +175,12 @@ def test_no_threads_no_headline() -> None:
 
 
 def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    seen: list[Facts] = []
+    said = Verdict("idle", "said", "so")
 
-    def verdict(facts: object) -> str:
+    def verdict(facts: Facts) -> Verdict:
         seen.append(facts)
-        return "said"
+        return said
 
     monkeypatch.setattr("gputop.analysis.diagnose.verdict", verdict)
     store = stored(
@@ -191,7 +192,7 @@ def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         gpu(2.0, 2.0, utilization=0.75),
         gpu(2.0, 2.0, utilization=NA("lost"), index=1),
     )
-    assert summarise(store, WINDOW).verdict == "said"  # type: ignore[comparison-overlap]
+    assert summarise(store, WINDOW).verdict == said
     (facts,) = seen
     assert facts.cores_used == 1.5
     assert facts.cores == 4
