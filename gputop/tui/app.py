@@ -188,11 +188,13 @@ class GputopApp(App[Outcome]):
         if self._feed is None or (self.scene.view.paused is not None and self.scene.summary is not None):
             return
         view = self.scene.view
-        columns = timeline.columns(self.size.width)
-        span = self.scene.source.span()
-        until = span.end if span else 0.0
-        window = view.window(span, time.monotonic(), columns)
-        if not self._feed.ask(Question(window, columns, view.thread, until)):
+        source = self.scene.source
+        span = source.span()
+        if span is None:
+            return
+        growing = source.live and source.exited is None
+        window, columns = view.window(span, timeline.columns(self.size.width), growing=growing)
+        if not self._feed.ask(Question(window, columns, view.thread, span.end)):
             self._answered = time.monotonic()
 
     def _tick(self) -> None:

@@ -93,7 +93,7 @@ def wrap(text: str, width: int, most: int = 1000) -> list[str]:
             continue
         if len(lines) == most - 1:
             return [*lines, fit(" ".join([current, *words[index:]]), width).rstrip()]
-        lines.append(current)
+        lines.append(fit(current, width).rstrip())
         current = word
     return [*lines, fit(current, width).rstrip()] if current else lines
 

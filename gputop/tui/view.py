@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,15 +46,18 @@ class View:
     top: int = 0
     rate: float = 1.0
 
-    def window(self, span: Window | None, now: float, columns: int) -> Window:
-        """Return the window to ask for: the newest `seconds`, on a grid of whole timeline steps.
+    def window(self, span: Window, columns: int, *, growing: bool) -> tuple[Window, int]:
+        """Return the window to ask for, and how many of the timeline's `columns` it has.
 
-        On the grid a step keeps its samples while the picture scrolls; off it every column would flicker.
+        That is the newest `seconds` of what is known, on a grid of whole steps: there a step keeps its samples while
+        the picture scrolls, off it every column would flicker. While more is to come, only complete steps are shown.
         """
-        end = span.end if span else now
-        step = self.seconds / max(1, columns)
-        end = (end // step + 1) * step
-        return Window(max(end - self.seconds, self.reset_at), end)
+        step = self.seconds / columns
+        first = math.floor(max(span.end - self.seconds, span.start, self.reset_at) / step)
+        last = math.floor(span.end / step) if growing else math.ceil(span.end / step)
+        last = max(last, first + 1)
+        first = max(first, last - columns)
+        return Window(first * step, last * step), last - first
 
 
 @dataclass

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from textual.pilot import Pilot
 
 from gputop.config import Settings
+from gputop.model import Window
 from gputop.tui.app import GputopApp
 from gputop.tui.canvas import Canvas
 from gputop.tui.glyphs import BRAILLE, Glyphs
@@ -62,7 +63,8 @@ def still(name: str, glyphs: Glyphs = BRAILLE, *, coloured: bool = True, columns
     source.clock = lambda: NOW
     source.__post_init__()
     scene = Scene(source, Table(), now=NOW, glyphs=glyphs, coloured=coloured)
-    scene.summary = source.summary(scene.view.window(source.span(), NOW, columns), columns)
+    window, steps = scene.view.window(source.span() or Window(0, NOW), columns, growing=True)
+    scene.summary = source.summary(window, steps)
     scene.table.update(scene.summary, scene.view)
     scene.output = source.output_lines(50)
     return scene

@@ -29,7 +29,7 @@ def test_every_action_has_a_method_and_every_key_one_action() -> None:
     assert bare_k.method == "move(-1)", "a bare k never kills"
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c", "f10"])
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
 async def test_quit_from_an_attached_process(key: str) -> None:
     async with running() as (app, pilot):
         await pilot.press(key)
@@ -54,7 +54,7 @@ async def test_quit_from_a_launched_command_asks(keys: list[str], outcome: Outco
     assert app.return_value is outcome
 
 
-@pytest.mark.parametrize("key", ["escape", "c", "enter"])
+@pytest.mark.parametrize("key", ["escape", "enter"])
 async def test_quit_can_be_cancelled(key: str) -> None:
     async with running(_launched()) as (app, pilot):
         await pilot.press("q", key)
@@ -90,12 +90,12 @@ async def test_a_paused_picture_can_still_be_sorted_and_filtered() -> None:
         assert names == sorted(names, key=str.lower)
 
 
-@pytest.mark.parametrize(("key", "sort"), [("1", "self"), ("2", "total"), ("3", "function"), ("4", "file")])
-async def test_sort_keys(key: str, sort: str) -> None:
+async def test_sort_keys() -> None:
     async with running() as (app, pilot):
-        await pilot.press("2" if sort == "self" else "1", key)
-        assert app.scene.view.sort == sort
-        assert f"{sort}▾" in text(app, "hot")
+        for key, sort in (("4", "file"), ("1", "self"), ("2", "total"), ("3", "function")):
+            await pilot.press(key)
+            assert app.scene.view.sort == sort
+            assert f"{sort}▾" in text(app, "hot")
 
 
 async def test_functions_and_lines() -> None:
@@ -117,10 +117,9 @@ async def test_cursor_keys() -> None:
         assert app.scene.view.selected is None
 
 
-@pytest.mark.parametrize("key", ["slash", "f4", "backslash"])
-async def test_the_filter_narrows_while_typing(key: str) -> None:
+async def test_the_filter_narrows_while_typing() -> None:
     async with running() as (app, pilot):
-        await pilot.press(key, *"conv")
+        await pilot.press("f4", *"conv")
         assert [row.file.rpartition("/")[2] for row in app.scene.table.rows] == ["conv.py"]
         assert "FILTER" in text(app, "status")
         await pilot.press("enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import threading
 import time
 from pathlib import Path
@@ -22,13 +23,14 @@ from tests.tui.running import places, running, still, text, until
 _THEMES = [theme.theme(name) for name in ("dark", "light", "ansi")] + [theme.theme("dark", colour=False)]
 
 
-def _styles(name: str) -> set[str]:
-    """Return every style that a scene uses in any drawing mode and size."""
+@functools.cache
+def _styles() -> set[str]:
+    """Return every style that any scene uses in any drawing mode and size."""
     used: set[str] = set()
-    for set_ in glyphs.SETS.values():
-        for coloured in (True, False):
+    for name in SCENES:
+        for set_, coloured in ((glyphs.BRAILLE, True), (glyphs.ASCII, True), (glyphs.BLOCK, False)):
             scene = still(name, set_, coloured=coloured)
-            for size in ((160, 48), (80, 24), (40, 10)):
+            for size in ((160, 48), (40, 10)):
                 for key, place in places(scene, *size).items():
                     panel = next(panel for panel in PANELS if panel.key == key)
                     used |= {style for row in panel.draw(scene, place.width, place.height) for _, style in row}
@@ -38,7 +40,7 @@ def _styles(name: str) -> set[str]:
 @pytest.mark.parametrize("palette", _THEMES, ids=lambda item: item.name)
 def test_every_style_in_use_exists_and_has_a_background(palette: theme.Theme) -> None:
     """A segment without a background shows the terminal's own colour in the middle of ours."""
-    for key in set().union(*(_styles(name) for name in SCENES)):
+    for key in _styles():
         style = palette.style(key)
         assert style.bgcolor is not None, key
         assert style.color is not None, key
@@ -207,7 +209,7 @@ async def test_only_what_changed_is_painted() -> None:
 
 async def test_resizing_through_every_kind_of_layout() -> None:
     async with running(SCENES["exotic"](), size=(160, 48)) as (app, pilot):
-        for size in ((40, 10), (300, 80), (1, 1), (80, 24), (120, 30), (116, 9)):
+        for size in ((40, 10), (250, 60), (1, 1), (116, 9)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
             for canvas in app.screen.query(Canvas):

@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import time
 
+from gputop.model import Note
 from gputop.tui.actions import ACTIONS
 from gputop.tui.cells import Line, Span, duration, line, percent, width_of
 from gputop.tui.panels.base import Panel, Rows, padded
 from gputop.tui.view import Scene
 
-_MOST_NOTES = 3
+#: Rows of notes on a screen of this height and more; below, one.
+_MOST_NOTES, _TALL = 4, 40
 #: From here up there is room for the sampling rates beside the keys.
 _WIDE = 110
 
 
 def _note_rows(scene: Scene, _width: int, height: int) -> Rows:
     notes = len(scene.summary.notes) if scene.summary else 0
-    most = min(notes, 1 if height < 30 else _MOST_NOTES)
-    return Rows(most, most)
+    if height < _TALL:
+        return Rows(min(notes, 1), min(notes, 1))
+    return Rows(min(notes, 1), min(_MOST_NOTES, 2 * notes))
 
 
 def _draw_notes(scene: Scene, width: int, height: int) -> list[Line]:
     notes = scene.summary.notes if scene.summary else ()
-    lines = []
-    for note in notes[:height]:
-        spans: list[Span] = [(f" {scene.glyphs.warn} ", "warn!b"), (note.what, "text")]
-        if note.remedy:
-            spans += [("  try: ", "accent"), (note.remedy, "dim")]
-        lines.append(line(spans, width))
-    hidden = len(notes) - height
+    lines: list[Line] = []
+    each = 2 if 2 * len(notes) <= height else 1
+    for note in notes[: height // each]:
+        lines += _note(scene, note, width, each)
+    hidden = len(notes) - height // each
     if hidden > 0 and lines:
         more: Span = (f" +{hidden} more ", "warn!b")
         lines[-1] = (*line(lines[-1], width - width_of((more,))), more)
     return padded(lines, width, height)
+
+
+def _note(scene: Scene, note: Note, width: int, rows: int) -> list[Line]:
+    """Return one note: what does not work and what helps, beside or below each other."""
+    what: list[Span] = [(f" {scene.glyphs.warn} ", "warn!b"), (note.what, "text")]
+    remedy: list[Span] = [("try: ", "accent"), (note.remedy, "dim")] if note.remedy else []
+    if rows == 1 or width_of(what) + width_of(remedy) + 2 <= width:
+        return [line([*what, ("  ", "text"), *remedy], width)]
+    return [line(what, width), line([("   ", "text"), *remedy], width)]
 
 
 def _status(scene: Scene, width: int, height: int) -> list[Line]:

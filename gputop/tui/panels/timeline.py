@@ -91,7 +91,8 @@ def _title(scene: Scene, width: int) -> Line:
     )
     if headline:
         name += [(f" {scene.glyphs.dot} what it does", "title")]
-    span = f"last {scene.view.seconds:.0f} s"
+    seconds = scene.summary.window.seconds if scene.summary else scene.view.seconds
+    span = f"last {seconds:.0f} s"
     right: list[Span] = [(span, "title")]
     if scene.view.paused is not None:
         right = [(f"{scene.glyphs.pause} frozen", "warn!b"), (f" {scene.glyphs.dot} {span}", "title")]
