@@ -167,7 +167,7 @@ def _written(traces: Sequence[Trace], shot: Shot, path: Path | None, progress: P
             saved.append(Saved(where, size, "torch trace", _OPENS, shot.window))
             row |= {"path": where.name, "bytes": size}
     if many:
-        saved.append(_index(saved[0], rows, shot))
+        saved.append(_index(saved[0], path, rows, shot))
     return tuple(saved)
 
 
@@ -190,8 +190,9 @@ def _family(trace: Trace, traces: Sequence[Trace], shot: Shot) -> frozenset[int]
     return frozenset((own, *children))
 
 
-def _index(first: Saved, rows: Sequence[Mapping[str, object]], shot: Shot) -> Saved:
+def _index(first: Saved, path: Path | None, rows: Sequence[Mapping[str, object]], shot: Shot) -> Saved:
     content = {"schema": "gputop.traces/1", "host": shot.session.hostname, "traces": rows}
-    where = first.path.with_name(f"{first.path.name.partition('.')[0]}.index.json")
+    stem = first.path.name.removesuffix(TORCH_ENDING) if path is None else path.name.partition(".")[0]
+    where = first.path.with_name(f"{stem}.index.json")
     size = write.write(where, [json.dumps(content, indent=2), "\n"])
     return Saved(where, size, "index of the traces", "lists one file for each process", shot.window)

@@ -35,15 +35,12 @@ class Shared:
         inside: its path as the target sees it.
         descriptor: the open directory: how we reach it, whatever becomes of the target. It is locked (flock), so
             that another gputop that clears up leaves the directory alone.
+        parent: the open directory above it, which may be in another mount namespace.
     """
 
     inside: str
     descriptor: int
-
-    @property
-    def outside(self) -> str:
-        """Return a path to it that works here while this object is open."""
-        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
+    parent: int
 
     def write(self, name: str, text: str) -> str:
         """Write a file (0600, readable by the target's user) and return its path as the target sees it."""
@@ -84,13 +81,9 @@ class Shared:
                 with suppress(OSError):
                     os.unlink(name, dir_fd=self.descriptor)
             with suppress(OSError):
-                os.rmdir(self.outside_path)
+                os.rmdir(os.path.basename(self.inside), dir_fd=self.parent)
         os.close(self.descriptor)
-
-    @property
-    def outside_path(self) -> str:
-        """Return the directory's own name here, for what needs the name itself."""
-        return os.readlink(self.outside)
+        os.close(self.parent)
 
 
 def make(pid: int) -> Shared:
@@ -101,9 +94,7 @@ def make(pid: int) -> Shared:
     """
     uid, gid = owner(pid)
     path = f"{_PREFIX}{uid}-{secrets.token_hex(4)}"
-    reached = inside(pid, path)
-    os.mkdir(reached, 0o700)
-    return Shared(path, _own(reached, uid, gid))
+    return _made(path, inside(pid, path), uid, gid)
 
 
 def make_here() -> Shared:
@@ -113,8 +104,7 @@ def make_here() -> Shared:
         OSError: /tmp cannot be written to.
     """
     path = f"{_PREFIX}{os.geteuid()}-{secrets.token_hex(4)}"
-    os.mkdir(path, 0o700)
-    return Shared(path, _own(path, os.geteuid(), os.getegid()))
+    return _made(path, path, os.geteuid(), os.getegid())
 
 
 def reach(pid: int, path: str) -> Shared:
@@ -124,26 +114,38 @@ def reach(pid: int, path: str) -> Shared:
         OSError: it is gone, or others than the target's user could write there.
     """
     uid, _ = owner(pid)
-    descriptor = os.open(inside(pid, path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    about = os.fstat(descriptor)
+    shared = _opened(path, inside(pid, path))
+    about = os.fstat(shared.descriptor)
     if about.st_uid not in (uid, 0) or about.st_mode & stat.S_IWOTH:
-        os.close(descriptor)
+        shared.close(keep=True)
         raise PermissionError(f"{path} can be written by others than the target's user")
-    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return Shared(path, descriptor)
+    return shared
 
 
-def _own(path: str, uid: int, gid: int) -> int:
-    """Open a directory just made and give it to the target's user."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    about = os.fstat(descriptor)
+def _made(path: str, reached: str, uid: int, gid: int) -> Shared:
+    """Make a directory and give it to the target's user."""
+    os.mkdir(reached, 0o700)
+    shared = _opened(path, reached)
+    about = os.fstat(shared.descriptor)
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) != 0o700:
-        os.close(descriptor)
+        shared.close(keep=True)
         raise PermissionError(f"{path} was replaced while it was made")
     if uid != about.st_uid:
-        os.fchown(descriptor, uid, gid)
+        os.fchown(shared.descriptor, uid, gid)
+    return shared
+
+
+def _opened(path: str, reached: str) -> Shared:
+    """Open a directory and say that it is in use."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    parent = os.open(os.path.dirname(reached), flags)
+    try:
+        descriptor = os.open(os.path.basename(reached), flags | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError:
+        os.close(parent)
+        raise
     fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
+    return Shared(path, descriptor, parent)
 
 
 def is_ours(path: str) -> bool:
@@ -161,13 +163,13 @@ def sweep() -> None:
 
 
 def _remove_unless_held(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    shared = _opened(path, path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(shared.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
+        shared.close(keep=True)
     else:
-        Shared(path, descriptor).close()
+        shared.close()
 
 
 def _used_directories() -> set[str]:
