@@ -113,6 +113,10 @@ class Image:
                 self.unwind_header = address
         return tuple(segments)
 
+    def close(self) -> None:
+        """Give the source back; nothing can be read afterwards."""
+        self._source.close()
+
     def read_file(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes at a file offset."""
         return self._source.read(offset, size)

@@ -153,6 +153,13 @@ class ModuleTable:
             self._modules[data] = self._read("[vdso]", BytesSource(data))
         return self._modules[data]
 
+    def close(self) -> None:
+        """Close all files."""
+        for module in self._modules.values():
+            if module.image is not None:
+                module.image.close()
+        self._modules.clear()
+
     def waiting(self) -> list[Symbols]:
         """Return the symbol tables that are wanted and not read yet."""
         symbols = (module.symbols for module in self._modules.values())
