@@ -18,7 +18,7 @@ from gputop.store import Store, ThreadKey
 
 #: Lengths of tiles, seconds: long ones for the middle of a window, short ones towards its ends.
 _TILES_S = (10.0, 2.0)
-#: A thread with fewer rows than this is sooner added up than put together from tiles.
+#: A thread that never had more rows than this in a window is sooner added up than put together from tiles.
 _FEW_ROWS = 200
 #: Most tiles and classifications kept; forgetting them costs only the time to work them out again.
 _MOST_TILES, _MOST_CLASSIFIED = 50_000, 20_000
@@ -28,13 +28,17 @@ class Tiles:
     """What was worked out from one store already."""
 
     def __init__(self) -> None:
+        self._many: set[ThreadKey] = set()
         self._tallies: dict[tuple[ThreadKey, Window], tuple[Hashable, Tally]] = {}
         self._classified: dict[tuple[int, int], tuple[Observation, Stack | None, Classified]] = {}
 
     def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
         """Return what a thread did in the window."""
-        if store.rows(key, window) < _FEW_ROWS:
-            return self._fresh(store, key, window)
+        if key not in self._many:
+            peeks, segments = list(store.peeks(key, window)), list(store.segments(key, window))
+            if len(peeks) + len(segments) > _FEW_ROWS:
+                self._many.add(key)
+            return tally(peeks, segments, self.classified)
         result = Tally()
         for part, whole in _parts(window):
             result.add(self.kept(store, key, part) if whole else self._fresh(store, key, part))

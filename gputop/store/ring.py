@@ -55,6 +55,8 @@ class Ring:
         self.host_packer = HostPacker(self.strings)
         self.revisions: defaultdict[int, int] = defaultdict(int)
         self.horizon: int | None = None
+        #: Length in seconds of the longest row so far: how long after a time there may be rows that reach back to it.
+        self.longest = 0.0
         #: The processes at the time that was dropped last.
         self.first_processes: tuple[ProcessInfo, ...] = ()
         self._gpu_packer = GpuPacker()
@@ -154,11 +156,13 @@ class Ring:
         last = self._chunk(_index(batch.end))
         if last:
             last.cover(batch.start, batch.end)
+            self.longest = max(self.longest, batch.end - batch.start)
             last.quality.append(Quality(batch.start, batch.end, batch.samples, batch.failed))
 
     def _cover(self, chunk: Chunk, start: float, end: float) -> None:
         """Note that a row of a thread was added, for `revision`."""
         chunk.cover(start, end)
+        self.longest = max(self.longest, end - start)
         first, last = int(start // _REVISION_S), int(end // _REVISION_S)
         for index in range(max(first, last - _LONGEST_REVISED), last + 1):
             self.revisions[index] += 1

@@ -47,7 +47,9 @@ class Rows:
         return self._row.unpack_from(self._data, index * self._row.size)
 
     def _after(self, time: float) -> int:
-        low, high = 0, len(self)
+        if not self._data or self._at(0)[0] > time:
+            return 0  # as in most chunks of a window
+        low, high = 1, len(self)
         while low < high:
             middle = (low + high) // 2
             if self._at(middle)[0] <= time:

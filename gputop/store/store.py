@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
+from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping
 
 from gputop.model import Batch, CostBatch, GpuBatch, HostBatch, Note, ProcessInfo, Session, Window
-from gputop.store.chunk import Chunk, Track
+from gputop.store.chunk import CHUNK_S, Chunk, Track
 from gputop.store.packed import CpuSums, merge, unpack_gpus
 from gputop.store.records import Cpu, Names, Peek, Segment, ThreadKey
 from gputop.store.ring import Ring
@@ -50,10 +51,14 @@ class Store:
 
     def _over(self, window: Window) -> Iterator[Chunk]:
         """Yield the chunks, oldest first, that may hold something of the window."""
-        for index in self._ring.order:
-            chunk = self._ring.chunks[index]
-            if chunk.latest >= window.start and chunk.earliest <= window.end:
+        order, chunks = self._ring.order, self._ring.chunks
+        last = window.end + self._ring.longest
+        for place in range(bisect_left(order, window.start // CHUNK_S), len(order)):
+            chunk = chunks[order[place]]
+            if chunk.earliest <= window.end:
                 yield chunk
+            elif order[place] * CHUNK_S > last:
+                break
 
     # ------------------------------------------------------------------------------------------------- threads
 
@@ -81,12 +86,6 @@ class Store:
         """Return Python's newest name for a thread, else the kernel's, else an empty text."""
         names = self.names(key)
         return names.python or names.kernel
-
-    def rows(self, key: ThreadKey, window: Window) -> int:
-        """Return about how many looks and stacks of a thread are kept for the window."""
-        with self._lock:
-            tracks = [track for chunk in self._over(window) if (track := chunk.tracks.get(key))]
-            return sum(len(track.peeks) + len(track.segments) for track in tracks)
 
     def revision(self, window: Window) -> Hashable:
         """Return something that changes whenever looks or stacks within the window are added or dropped."""

@@ -119,9 +119,7 @@ def test_the_main_thread_is_the_headline() -> None:
 
 
 @pytest.mark.parametrize(("rest", "expected"), [(LOCK, 101), (SLEEP, 101), (SYNC, PID)])
-def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread_that_works(
-    rest: Observation, expected: int
-) -> None:
+def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread(rest: Observation, expected: int) -> None:
     store = stored(
         peeks(PID, [(0, 10, rest)]),
         stacks(PID, [(0, 10, (MAIN, STEP))]),
