@@ -100,6 +100,8 @@ def test_rules_are_those_of_readelf(program: bytes, tmp_path: Path) -> None:
     for line in listed.splitlines():
         if entry := re.search(r"FDE .*pc=[0-9a-f]+\.\.([0-9a-f]+)", line):
             end = int(entry[1], 16)
+        elif " CIE " in line:
+            end = 0
         row = re.match(r"([0-9a-f]{16}) r(sp|bp)\+(\d+) ", line)
         if row and int(row[1], 16) < end:
             rule = frames.rule(int(row[1], 16))
