@@ -37,8 +37,9 @@ BLOCKED = 0.4
 #: A thread that computes this much is bound by the CPU; a GPU below this utilisation is waiting for it.
 BUSY = 0.6
 GPU_LOW = 0.5
-#: Waiting for the GPU while it is idle more than this is latency, not work.
-GPU_LATENCY = 0.4
+#: Waiting for a GPU below this utilisation is latency, not its work; where the utilisation is not known, the wait must
+#: be this large to call the GPU the limit.
+GPU_LATENCY, WAIT_UNSEEN = 0.4, 0.5
 #: From this share on GPU calls, an idle GPU is bound by launches. A Llama decoding token by token showed 0.33.
 LAUNCH = 0.15
 #: Rest that makes a program idle, and share without a CPU that counts as too few of them.
@@ -93,7 +94,8 @@ def _gpu_prefix(facts: Facts) -> str:
 def _gpu_bound(facts: Facts) -> str:
     busy = gpu_busy(facts)
     prefix = f"GPU busy {percent(busy)}: " if busy is not None else ""
-    return f"{prefix}{name(facts)} waits {percent(state(facts, 'gpu_wait'))} for {waits_for(facts, 'gpu_wait', 'it')}"
+    kind = waits_for(facts, "gpu_wait", "synchronise")
+    return f"{prefix}{name(facts)} waits {percent(state(facts, 'gpu_wait'))} for the GPU ({kind})"
 
 
 def _copy_bound(facts: Facts) -> str:
@@ -203,7 +205,9 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
     Diagnosis(
         "gpu-bound",
         "GPU bound",
-        lambda facts: _from(WAIT, _gpu_work_wait(facts), not _idle_gpu(facts, GPU_LATENCY)),
+        lambda facts: _from(
+            WAIT_UNSEEN if gpu_busy(facts) is None else WAIT, _gpu_work_wait(facts), not _idle_gpu(facts, GPU_LATENCY)
+        ),
         _gpu_bound,
         ("the CPU is not the limit: faster kernels (compile, lower precision, fusion) or a larger GPU help",),
     ),

@@ -17,12 +17,12 @@ COMPUTE = ("python", "native", "gpu_api")
 
 _KINDS = {
     "gpu_wait.sync": "synchronise",
-    "gpu_wait.event": "an event",
-    "gpu_wait.copy_to_host": "copies to the host",
-    "gpu_wait.copy_to_device": "copies to the GPU",
-    "gpu_wait.copy": "copies",
-    "gpu_wait.queue_full": "a full launch queue",
-    "gpu_wait.alloc": "its allocator",
+    "gpu_wait.event": "event",
+    "gpu_wait.copy_to_host": "copy to the host",
+    "gpu_wait.copy_to_device": "copy to the GPU",
+    "gpu_wait.copy": "copy",
+    "gpu_wait.queue_full": "launch queue full",
+    "gpu_wait.alloc": "allocation",
     "gpu_wait.await": "results",
     "io.pipe": "a pipe",
     "io.socket": "the network or a socket",

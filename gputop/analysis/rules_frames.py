@@ -56,7 +56,8 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("eval", r"(lib)?python", r"(_PyEval_EvalFrame|_TAIL_CALL_)"),
     FrameRule("gc", r"(lib)?python", r"(gc_collect|_PyGC_Collect|_Py_RunGC|PyGC_Collect)"),
     FrameRule("jit", r"$"),
-    # Wrappers of system calls. On top of a running thread they mean that the kernel works for it: copying, mapping.
+    # Wrappers of system calls. On top of a running thread they mean that the kernel works for it: copying, looking up.
+    # Those that get or map memory are not among them: they are part of whatever allocates.
     FrameRule("yield", r"libc[.-]", r"_*sched_yield$"),
     FrameRule("clock", r"(libc[.-]|\[vdso\])", r"(_*(vdso_)?clock_gettime)?$"),
     FrameRule("sleep_call", r"libc[.-]", r"_*(clock_)?nanosleep$"),
@@ -64,7 +65,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule(
         "kernel_call",
         r"(libc[.-]|libpthread|ld-)",
-        r"_*(libc_)?(p?(read|write)v?(64)?|p?poll|p?select|epoll_p?wait|(clock_)?nanosleep|m(map|unmap|advise|protect|remap)"
+        r"_*(libc_)?(p?(read|write)v?(64)?|p?poll|p?select|epoll_p?wait|(clock_)?nanosleep"
         r"|open(at)?(64)?|f?stat(at|x)?(64)?|getdents(64)?|lseek(64)?|ioctl|f?(data)?sync|recv\w*|send\w*|accept4?|connect"
         r"|clone3?|v?fork|execve|wait4|waitid|syscall)$",
     ),

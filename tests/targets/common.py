@@ -121,11 +121,11 @@ def compute_native(seconds: float) -> None:
         hashlib.sha256(_BLOCK).digest()
 
 
-def gpu(library: str) -> Callable[[str, float], None]:
-    """Load the stand-in for the CUDA driver; the function returned makes one call that takes `seconds`."""
-    driver = ctypes.CDLL(library)
+def driver(library: str) -> ctypes.CDLL:
+    """Load the stand-in for the CUDA driver; each of its functions takes its duration in microseconds."""
+    return ctypes.CDLL(library)
 
-    def call(name: str, seconds: float) -> None:
-        driver[name](ctypes.c_long(int(seconds * 1e6)))
 
-    return call
+def microseconds(seconds: float) -> ctypes.c_long:
+    """Convert to what the stand-in's functions take."""
+    return ctypes.c_long(int(seconds * 1e6))

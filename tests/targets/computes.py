@@ -15,13 +15,13 @@ DOCUMENT = {"rows": [{"name": f"row {number}", "value": number / 7, "tags": ["a"
 def busy(clock: Clock) -> None:
     with clock.timed("python"):
         total = 0
-        for number in range(60_000):
+        for number in range(200_000):
             total = (total * 31 + number) & 0xFFFF  # hot busy
 
 
 def hash_blocks(clock: Clock) -> None:
     with clock.timed("native"):
-        for _ in range(4):
+        for _ in range(20):
             hashlib.sha256(BLOCK).digest()  # hot hash
 
 
@@ -31,13 +31,14 @@ def climb(depth: int) -> int:
 
 def recursion(clock: Clock) -> None:
     with clock.timed("python"):
-        for _ in range(60):
+        for _ in range(300):
             climb(300)
 
 
 def through_json(clock: Clock) -> None:
     with clock.timed("compute"):
-        json.loads(json.dumps(DOCUMENT))
+        for _ in range(20):
+            json.loads(json.dumps(DOCUMENT))
 
 
 PROGRAMS = {"busy": busy, "hash": hash_blocks, "recursion": recursion, "json": through_json}

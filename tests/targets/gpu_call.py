@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from common import Clock, gpu, run
+from common import Clock, driver, microseconds, run
 
 
 def main() -> None:
-    call = gpu(sys.argv[1])
-    name, seconds = sys.argv[2], float(sys.argv[3] if len(sys.argv) > 3 else 5) / 1000
+    name = sys.argv[2]
+    call = driver(sys.argv[1])[name]
+    duration = microseconds(float(sys.argv[3] if len(sys.argv) > 3 else 5) / 1000)
 
     def step(clock: Clock) -> None:
         with clock.timed(name):
-            call(name, seconds)  # hot
+            call(duration)  # hot
 
     run(step, __file__)
 

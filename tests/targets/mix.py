@@ -9,20 +9,20 @@ import sys
 import time
 from collections.abc import Callable
 
-from common import Clock, compute_native, compute_python, gpu, run
+from common import Clock, compute_native, compute_python, driver, microseconds, run
 
 
 def main() -> None:
-    call = gpu(sys.argv[1])
+    library = driver(sys.argv[1])
     period = float(sys.argv[2]) / 1000
     shares = {state: float(share) for state, share in (word.split("=") for word in sys.argv[3:])}
     actions: dict[str, Callable[[float], object]] = {
         "python": compute_python,
         "native": compute_native,
-        "gpu_wait": lambda seconds: call("cuStreamSynchronize", seconds),
-        "gpu_api": lambda seconds: call("cuLaunchKernel", seconds),
-        "queue_full": lambda seconds: call("cuLaunchKernelEx", seconds),
-        "copy_to_host": lambda seconds: call("cuMemcpyDtoHAsync_v2", seconds),
+        "gpu_wait": lambda seconds: library.cuStreamSynchronize(microseconds(seconds)),
+        "gpu_api": lambda seconds: library.cuLaunchKernel(microseconds(seconds)),
+        "queue_full": lambda seconds: library.cuLaunchKernelEx(microseconds(seconds)),
+        "copy_to_host": lambda seconds: library.cuMemcpyDtoHAsync_v2(microseconds(seconds)),
         "idle": time.sleep,
     }
 

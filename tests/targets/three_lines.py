@@ -6,13 +6,12 @@ the same moment. The truth has the lines' numbers beside the states, whose share
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import sys
 import time
 from pathlib import Path
 
-from common import Clock, asked_to_end, hot, starved_s, tell
+from common import Clock, asked_to_end, driver, hot, microseconds, starved_s, tell
 
 BLOCK = bytes(1 << 23)
 
@@ -37,8 +36,8 @@ def calibrate(seconds: float) -> tuple[int, memoryview]:
 
 
 def main() -> None:
-    synchronize = ctypes.CDLL(sys.argv[1]).cuStreamSynchronize
-    wait = ctypes.c_long(1600)
+    synchronize = driver(sys.argv[1]).cuStreamSynchronize
+    wait = microseconds(0.0016)
     count, block = calibrate(0.0017)
     clock, now = Clock(), time.perf_counter
     print("ready", flush=True)

@@ -104,7 +104,7 @@ CASES = (
         "GPU bound",
         facts({"gpu_wait.sync": 0.74, "native": 0.2}, busy=0.97),
         facts({"gpu_wait.sync": 0.25, "native": 0.2}, busy=0.97),
-        ("74 %", "GPU busy 97 %"),
+        ("GPU busy 97 %", "waits 74 % for the GPU (synchronise)"),
     ),
     Case(
         "sync-bound",
@@ -220,6 +220,11 @@ def test_a_gpu_of_somebody_else_is_not_ours_to_starve() -> None:
     found = verdict(facts({"python": 0.9}, busy=0.0, present=False))
     assert found.id == "cpu-bound"
     assert "GPU" not in found.sentence
+
+
+def test_a_gpu_of_unknown_utilisation_needs_more_waiting_to_be_the_limit() -> None:
+    assert verdict(facts({"gpu_wait.queue_full": 0.6, "native": 0.3})).id == "gpu-bound"
+    assert verdict(facts({"gpu_wait.sync": 0.4, "native": 0.3, "python": 0.2})).id == "mixed"
 
 
 def test_no_data_and_too_little_of_it() -> None:
