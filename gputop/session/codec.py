@@ -9,7 +9,7 @@ import json
 import types
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from gputop.model import (
@@ -23,7 +23,7 @@ from gputop.model import (
     Session,
     StackBatch,
 )
-from gputop.text import printable
+from gputop.text import NAME_LIMIT, printable
 
 #: The kinds of lines in a recording.
 BATCHES: Mapping[str, Hashable] = {
@@ -187,7 +187,26 @@ def _row(make: Callable[[list[Any]], Any], readers: list[_Read], optional: int) 
 def _named_tuple(kind: Any) -> _Read:
     hints = get_type_hints(kind)
     readers = [_reader(hints[name]) for name in kind._fields]
-    return _row(lambda items: kind(*items), readers, len(kind._field_defaults))
+    if str not in hints.values():
+        return _row(lambda items: kind(*items), readers, len(kind._field_defaults))
+    return _repeated(kind, readers)
+
+
+def _repeated(kind: Any, readers: list[_Read]) -> _Read:
+    """Named tuples with texts are frames, and the same frames are in thousands of stacks: each is read once."""
+
+    @lru_cache(maxsize=1 << 14, typed=True)
+    def once(*items: Any) -> Any:
+        if len(items) < len(readers):
+            raise MalformedError(f"too short: {items!r:.50}")
+        return kind(*(reader(item) for reader, item in zip(readers, items, strict=False)))
+
+    def read(value: Any) -> Any:
+        items = _array(value)
+        short = all(len(item) <= NAME_LIMIT for item in items if type(item) is str)
+        return (once if short else once.__wrapped__)(*items)  # a hostile file shall not fill the memory
+
+    return read
 
 
 def _dataclass(kind: Any) -> _Read:

@@ -26,8 +26,6 @@ _FLUSH_S = 1.0
 _CLOSE_S = 5.0
 #: gzip's container round deflate.
 _GZIP = 31
-#: The fastest level: the default one takes three times the CPU and saves a fifth of the bytes.
-_LEVEL = 1
 
 
 class SessionWriter:
@@ -40,7 +38,7 @@ class SessionWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.error: RecordingError | None = None  # why nothing is recorded any more; None while all is well
-        self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        self._deflate = zlib.compressobj(wbits=_GZIP)
         self._queue: queue.Queue[Batch | None] = queue.Queue(_WAITING)
         self._lost = 0
         self._closing = False

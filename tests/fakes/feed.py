@@ -77,9 +77,10 @@ class Feed:
         yield CostBatch(start + 1, {"screen": 0.02, "peek": 0.03, "py-spy": 0.05, "rest": 0.01}, 0.004, 100, 50, 0.01)
 
     def _peeks(self, start: float) -> PeekBatch:
-        pick, rest = self._random.randrange, len(self._seen)
+        seen = self._random.sample(self._seen, 15)
+        pick, rest = self._random.randrange, len(seen)
         samples = [
-            PeekSample(start + 0.02 * (tick + 1), tid, pick(len(self._seen)), 0.02, 0.001 * (pick(10) == 0))
+            PeekSample(start + 0.02 * (tick + 1), tid, pick(rest), 0.02, 0.001 * (pick(10) == 0))
             for tick in range(25)
             for tid in self.busy
         ]
@@ -87,7 +88,7 @@ class Feed:
             PeekSample(start + 0.25 * (tick + 1), tid, rest, 0.25, 0.0) for tick in range(2) for tid in self.parked
         )
         names = dict.fromkeys((*self.busy, *self.parked), "python")
-        return PeekBatch(PID, start, start + 0.5, (*self._seen, PARKED), tuple(samples), names, 25, 0.002, 0, 50.0)
+        return PeekBatch(PID, start, start + 0.5, (*seen, PARKED), tuple(samples), names, 25, 0.002, 0, 50.0)
 
     def _stacks_of(self, start: float) -> StackBatch:
         begin, end = start + 0.01, start + 1.0
