@@ -226,7 +226,7 @@ def test_old_output_files_are_forgotten() -> None:
 
 def test_an_interrupt_reaches_the_whole_job(started: list[Launched]) -> None:
     # A shell runs its trap only once the child in the foreground has ended, which the signal must reach too.
-    program = launch(["sh", "-c", "trap 'exit 5' INT; sh -c 'echo ready; sleep 600; :'; exit 0"])
+    program = launch(["sh", "-c", "trap 'exit 5' INT; sh -c 'echo ready; exec sleep 600'; exit 0"])
     started.append(program)
     appears(program.output, "ready")
     program.forward(signal.SIGINT)
