@@ -35,6 +35,10 @@ class Settings:
         metadata={"help": "characters to draw with", "choices": ("auto", "braille", "block", "ascii")},
     )
     mouse: bool = field(default=True, metadata={"help": "let the mouse work in the screen"})
+    kineto: str = field(
+        default="auto",
+        metadata={"help": "torch's own traces: auto means torch 2.10 and newer", "choices": ("auto", "on", "off")},
+    )
     inject: bool = field(default=True, metadata={"help": "may offer to switch on torch's profiler in the target"})
 
 

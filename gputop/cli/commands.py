@@ -106,6 +106,9 @@ def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", dest="trace", type=Path, required=True, metavar="TRACE", help="the trace; its ending decides the format"
     )
     add_duration(parser, 5.0, "seconds in the trace (default 5)")
+    parser.add_argument("--stacks", action="store_true", help="torch traces: Python functions too (4 times the size)")
+    parser.add_argument("--shapes", action="store_true", help="torch traces: the operators' input shapes too")
+    parser.add_argument("--yes", action="store_true", help="may switch on torch's tracing inside the running program")
 
 
 def _snapshot(invocation: Invocation) -> int:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gputop.cli.arguments import Invocation
+from gputop.config import Settings
+from gputop.engine import Engine, new_camera
 from gputop.errors import UsageError
 from gputop.model import ProcessInfo
+from gputop.session import SessionWriter
+from gputop.snapshot.camera import Camera
 from gputop.target.describe import describe
 from gputop.target.launch import Launched, launch
 
@@ -19,14 +24,15 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A target: what it is, and the handle where we started it."""
+    """A target: what it is, the handle where we started it, and the camera that prepared it for traces."""
 
     root: ProcessInfo
     launched: Launched | None
+    camera: Camera
 
     def exit_code(self) -> int:
         """Wait for a launched program to end and return its code as a shell would; 0 for an attached one."""
-        return self.launched.wait() if self.launched is not None else 0
+        return self.launched.wait() or 0 if self.launched is not None else 0
 
 
 def open_target(invocation: Invocation) -> Opened:
@@ -40,13 +46,24 @@ def open_target(invocation: Invocation) -> Opened:
     pid = invocation.flags.pid
     if pid is not None and invocation.program:
         raise UsageError("both --pid and a command were given", "give one of them")
+    camera = new_camera(invocation.settings)
     if pid is not None:
-        return Opened(describe(pid), None)
+        return Opened(describe(pid), None, camera)
     if not invocation.program:
         name = f"gputop {invocation.command}".strip()
         raise UsageError("what shall be looked at?", f"{name} --pid PID, or {name} -- python infer.py")
-    launched = launch(invocation.program, output=invocation.flags.output)
-    return Opened(describe(launched.pid), launched)
+    try:
+        environ = camera.launch_environment(os.environ)
+        launched = launch(invocation.program, output=invocation.flags.output, environ=environ)
+        return Opened(describe(launched.pid), launched, camera)
+    except BaseException:
+        camera.close()
+        raise
+
+
+def engine_over(opened: Opened, settings: Settings, recording: SessionWriter | None = None) -> Engine:
+    """Return an engine over it, not yet started."""
+    return Engine(opened.root, settings, launched=opened.launched, camera=opened.camera, recording=recording)
 
 
 @contextmanager

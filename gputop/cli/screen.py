@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from gputop.cli.arguments import Invocation
-from gputop.cli.opened import open_target
+from gputop.cli.opened import engine_over, open_target
 from gputop.errors import OK, UsageError
 
 
@@ -14,10 +14,8 @@ def run(invocation: Invocation) -> int:
     _need_terminal()
     if invocation.flags.pid is None and not invocation.program:
         return _pick(invocation)
-    from gputop.engine import Engine
-
     opened = open_target(invocation)
-    engine = Engine(opened.root, invocation.settings, launched=opened.launched)
+    engine = engine_over(opened, invocation.settings)
     engine.start()  # before Textual is imported: helpers start while the screen is being loaded
     try:
         from gputop.tui.app import show

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 from gputop.cli.arguments import Invocation
 from gputop.cli.watch import watching
+from gputop.engine import Replay
 from gputop.errors import OK
+from gputop.snapshot.flight import Saved
+from gputop.snapshot.kineto.request import Options
 
 
 def run(invocation: Invocation) -> int:
@@ -16,21 +19,32 @@ def run(invocation: Invocation) -> int:
 
 
 def _recorded(invocation: Invocation) -> int:
-    from gputop.engine import Replay
-
-    path = Replay(invocation.flags.file).snapshot(invocation.flags.trace, invocation.flags.duration, _progress)
-    _tell(path)
+    flags = invocation.flags
+    _tell(Replay(flags.file).snapshot(flags.trace, flags.duration, Options(), _progress))
     return OK
 
 
 def _live(invocation: Invocation) -> int:
-    """Watch for the asked time, then write exactly that: without a screen there is no past to draw from."""
+    """Take the next seconds only: without a screen there is no past to draw from."""
+    flags = invocation.flags
+    options = Options(flags.duration, flags.stacks, flags.shapes)
     with watching(invocation) as watch:
-        window = watch.wait(invocation.flags.duration)
-        path = watch.engine.snapshot_window(invocation.flags.trace, window, _progress)
+        saved = watch.engine.snapshot(flags.trace, 0.0, options, _progress, _consent(flags.yes))
         watch.engine.stop()
-        _tell(path)
+        _tell(saved)
         return watch.exit_code()
+
+
+def _consent(given: bool) -> Callable[[str], bool]:
+    """Return what answers the question whether something may be run inside the target: --yes, or a person."""
+
+    def ask(question: str) -> bool:
+        if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return given
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    return ask
 
 
 def _progress(sentence: str) -> None:
@@ -38,7 +52,8 @@ def _progress(sentence: str) -> None:
         print(f"\r\x1b[K{sentence}", end="", file=sys.stderr, flush=True)
 
 
-def _tell(path: Path) -> None:
+def _tell(saved: tuple[Saved, ...]) -> None:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    print(f"{path}  (open it at https://ui.perfetto.dev)" if ".json" in path.name else path, file=sys.stderr)
+    for file in saved:
+        print(file.sentence, file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gputop.cli.arguments import Invocation
-from gputop.cli.opened import Opened, open_target, signals
+from gputop.cli.opened import Opened, engine_over, open_target, signals
 from gputop.engine import Engine
 from gputop.errors import INTERRUPTED
 from gputop.model import Window
@@ -54,7 +54,7 @@ class Watch:
 def watching(invocation: Invocation, recording: SessionWriter | None = None) -> Iterator[Watch]:
     """Open the target, start an engine over it, and stop the engine whatever happens."""
     opened = open_target(invocation)
-    engine = Engine(opened.root, invocation.settings, launched=opened.launched, recording=recording)
+    engine = engine_over(opened, invocation.settings, recording)
     watch = Watch(opened, engine)
     with signals(watch.signalled):
         engine.start()

@@ -20,6 +20,11 @@ from gputop.engine.registry import build_collectors
 from gputop.model import Batch, Note, ProcessBatch, ProcessInfo, Session, Window
 from gputop.session import SessionWriter
 from gputop.snapshot import flight
+from gputop.snapshot.camera import Camera
+from gputop.snapshot.flight import Saved
+from gputop.snapshot.kineto.request import Options
+from gputop.snapshot.kineto.route import Policy, Route
+from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 from gputop.target.follow import Follower
 from gputop.target.launch import Launched
@@ -29,8 +34,15 @@ from gputop.target.output import Tail
 _FOLLOW_EVERY, _GOVERN_EVERY = 0.5, 1.0
 #: Batches of what happened before the target's end arrive until then, seconds.
 _AFTERMATH = 1.5
+#: The snapshot key reaches so far back, seconds.
+KEY_SECONDS = 10.0
 #: All collectors together may take this long to stop, seconds.
 _STOP_WITHIN = 0.4
+
+
+def new_camera(settings: Settings) -> Camera:
+    """Return the camera over a new store; made before a program is launched, whose environment it adds to."""
+    return Camera(Store(), Policy(settings.kineto, settings.inject))
 
 
 class Engine:
@@ -47,6 +59,7 @@ class Engine:
         settings: Settings,
         *,
         launched: Launched | None = None,
+        camera: Camera | None = None,
         recording: SessionWriter | None = None,
         collectors: Sequence[Collector] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -55,7 +68,8 @@ class Engine:
         self.session = Session(
             root, time.time() - clock(), os.uname().nodename, os.cpu_count() or 1, gputop.__version__
         )
-        self.store = Store()
+        self._camera = camera if camera is not None else new_camera(settings)
+        self.store = self._camera.store
         self._clock = clock
         self._launch = launched
         self._recording = recording
@@ -87,6 +101,7 @@ class Engine:
         if self._thread.is_alive():
             self._thread.join(_STOP_WITHIN)
         self._stop_collectors()
+        self._camera.close()
         if self._recording is not None:
             self._recording.close()
 
@@ -170,23 +185,37 @@ class Engine:
         """Sample at `factor` times the configured rates from now on; the budgets still bind."""
         self._governor.ask(factor)
 
-    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
-        """Write a trace of the last `seconds` and the next `seconds`; blocks that long, less when we are stopped.
+    def route(self) -> Route:
+        """Tell which trace of the target a snapshot would give now; reads /proc, some milliseconds."""
+        return self._camera.route(self.session.root)
+
+    def snapshot(
+        self,
+        path: Path | None,
+        before: float,
+        options: Options,
+        progress: Callable[[str], None],
+        consent: Consent = lambda question: False,
+    ) -> tuple[Saved, ...]:
+        """Write a trace of the last `before` seconds and the next ones that `options` says; blocks that long.
 
         Raises:
             SnapshotError: it could not be written; nothing half-written is left.
         """
+        if self._ended_at is None:
+            processes = self.store.processes(self._clock()) or (self.session.root,)
+            return self._camera.take(processes, options, before, path, self._wait, progress, consent)
         path = path if path is not None else flight.default_path(self.session)
-        after = 0.0 if self._ended_at is not None else seconds
-        return flight.take(self.store, seconds, after, path, self._wait, progress).path
+        window = Window(self._ended_at - before, self._ended_at)
+        return (flight.save(self.store, window, path, progress),)
 
-    def snapshot_window(self, path: Path, window: Window, progress: Callable[[str], None]) -> Path:
-        """Write a trace of a window that has passed.
+    def snap(self, progress: Callable[[str], None], consent: Consent) -> tuple[str, ...]:
+        """Save a trace of the last and the next seconds under a new name, as the key does; a sentence for each file.
 
         Raises:
             SnapshotError: as `snapshot`.
         """
-        return flight.save(self.store, window, path, progress).path
+        return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
 
     def _wait(self, until: float) -> bool:
         """Wait until a time of our clock; False at once when the engine is being stopped."""

@@ -7,10 +7,15 @@ from pathlib import Path
 
 from gputop.analysis.results import Summary
 from gputop.analysis.summary import summarise
+from gputop.engine.engine import KEY_SECONDS
 from gputop.errors import RecordingError
 from gputop.model import Session, Window
 from gputop.session import read_session
 from gputop.snapshot import flight
+from gputop.snapshot.flight import Saved
+from gputop.snapshot.kineto.request import Options
+from gputop.snapshot.kineto.route import SAMPLED, Route
+from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 
 
@@ -48,12 +53,27 @@ class Replay:
         """Sum up a window of the recording."""
         return summarise(self.store, window, columns=columns, thread=thread)
 
-    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
-        """Write a trace of the recording's last `seconds`."""
+    def route(self) -> Route:
+        """Return that only the sampled trace is possible."""
+        return Route(SAMPLED, "sampled trace of the recording")
+
+    def snapshot(
+        self,
+        path: Path | None,
+        before: float,
+        options: Options,
+        progress: Callable[[str], None],
+        consent: Consent = lambda question: False,
+    ) -> tuple[Saved, ...]:
+        """Write a trace of the recording's last `before` seconds."""
         span = self.store.span()
         assert span is not None, "a recording without samples does not open"
         path = path if path is not None else flight.default_path(self.session)
-        return flight.save(self.store, Window(span.end - seconds, span.end), path, progress).path
+        return (flight.save(self.store, Window(span.end - before, span.end), path, progress),)
+
+    def snap(self, progress: Callable[[str], None], consent: Consent) -> tuple[str, ...]:
+        """Save a trace of the recording's end under a new name."""
+        return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
 
     def set_rate(self, factor: float) -> None:
         """Do nothing: what was recorded cannot be sampled faster."""

@@ -39,7 +39,7 @@ class Camera:
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:
-        self._store = store
+        self.store = store
         self._policy = policy
         self._taking = threading.Lock()
         self._launched: Shared | None = None
@@ -117,7 +117,7 @@ class Camera:
         progress: Progress,
         consent: Consent,
     ) -> tuple[Saved, ...]:
-        session = session_of(self._store)
+        session = session_of(self.store)
         if path is not None:
             write.check(path)
         start = time.monotonic()
@@ -127,12 +127,12 @@ class Camera:
             for trace in traces:
                 files.callback(trace.file.close if trace.file else lambda: None)
         end = time.monotonic() if traces else max(time.monotonic(), start + options.seconds)
-        window = flight.await_window(self._store, Window(start - before, end), wait, progress)
+        window = flight.await_window(self.store, Window(start - before, end), wait, progress)
         epoch = time.time() - time.monotonic()
         if not traces:
             path = path if path is not None else flight.default_path(session)
-            return (flight.save(self._store, window, path, progress, epoch),)
-        shot = flight.shoot(self._store, window, epoch)
+            return (flight.save(self.store, window, path, progress, epoch),)
+        shot = flight.shoot(self.store, window, epoch)
         return _written(traces, shot, path, progress)
 
     def _traces(

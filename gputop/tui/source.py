@@ -1,6 +1,6 @@
 """What the screen needs from below: a `Source` (the live engine, or a recording).
 
-The screen calls `summary` and `snapshot` from worker threads of its own; everything else is called from the thread
+The screen calls `summary` and `snap` from worker threads of its own; everything else is called from the thread
 of the user interface and returns at once.
 """
 
@@ -61,8 +61,10 @@ class Source(Protocol):
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on."""
 
-    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
-        """Write a trace of the last `seconds` and return its path; slow, tells how far it is.
+    def snap(self, progress: Callable[[str], None], consent: Callable[[str], bool]) -> tuple[str, ...]:
+        """Save a trace and return a sentence for each file written; slow, tells how far it is.
+
+        `consent` is asked, on the calling thread, before anything is run inside the target.
 
         Raises:
             GputopError: it could not be written; nothing half-written is left.

@@ -111,6 +111,7 @@ class FakeSource:
         hostile: names that are long, wide or odd.
         slow_s: how long a summary takes.
         gate: when given, a summary waits for it (and for nothing else).
+        question: what a snapshot asks consent for.
         ended_at: time at which the target ended.
     """
 
@@ -129,6 +130,7 @@ class FakeSource:
     clock: Callable[[], float] = time.monotonic
     exited: tuple[int | None] | None = None
     ended_at: float | None = None
+    question: str = ""
     snapshot_error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
@@ -149,14 +151,15 @@ class FakeSource:
     def set_rate(self, factor: float) -> None:
         self.asked.append(f"rate {factor:g}")
 
-    def snapshot(self, path: Path | None, seconds: float, progress: Callable[[str], None]) -> Path:
-        self.asked.append(f"snapshot {seconds:g}")
+    def snap(self, progress: Callable[[str], None], consent: Callable[[str], bool]) -> tuple[str, ...]:
+        if self.question:
+            self.asked.append(f"consent {consent(self.question)}")
         progress("writing")
         if self.gate is not None:
             self.gate.wait(10)
         if self.snapshot_error is not None:
             raise self.snapshot_error
-        return Path("/tmp/gputop/train-4121.json.gz")
+        return ("sampled trace: /tmp/gputop/train-4121.json.gz (81 kB); open it at ui.perfetto.dev",)
 
     def output_lines(self, count: int) -> list[str]:
         step = int(self.clock() * 2)

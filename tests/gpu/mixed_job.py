@@ -29,10 +29,15 @@ def build_launcher() -> Callable[[int], int]:
     source = Path(__file__).with_name("launcher.cu")
     with tempfile.TemporaryDirectory() as directory:
         library = Path(directory) / "liblauncher.so"
-        command = ["nvcc", "-O2", "--shared", "-Xcompiler", "-fPIC", "-cudart", "shared", "-o", library, source]
-        subprocess.run(command, check=True)
+        flags = ["-O2", "--shared", "-Xcompiler", "-fPIC", "-cudart", "shared"]
+        subprocess.run(["nvcc", *flags, "-o", str(library), str(source)], check=True)
         function: Callable[[int], int] = ctypes.CDLL(str(library)).launch_many
     return function
+
+
+def spin_gpu(milliseconds: int) -> None:
+    """Keep the GPU busy; returns at once."""
+    torch.cuda._sleep(milliseconds * _CYCLES_PER_MS)  # type: ignore[no-untyped-call]
 
 
 def main() -> None:
@@ -48,9 +53,9 @@ def main() -> None:
             for _ in range(8):
                 launch_many(400)
         with clock.timed("gpu_wait"):
-            torch.cuda._sleep(20 * _CYCLES_PER_MS)
+            spin_gpu(20)
             torch.cuda.synchronize()
-            torch.cuda._sleep(12 * _CYCLES_PER_MS)
+            spin_gpu(12)
             image[0].item()
             image.cpu()
         with clock.timed("idle"):

@@ -55,7 +55,7 @@ def test_a_mistake_names_its_cure(words: list[str], cure: str) -> None:
         (["report", "--pid", "1", "--", "true"], 2, "both"),
         (["report", "missing.gputop"], 1, "missing.gputop"),
         (["report", "--", "no-such-program-anywhere"], 127, "no-such-program-anywhere"),
-        (["report", "--", "/dev/null"], 126, "/dev/null"),
+        (["report", "--", "/etc/passwd"], 126, "chmod +x /etc/passwd"),
         (["--hz", "99", "--pid", "1"], 2, "hz"),
         ([], 2, "terminal"),
     ],

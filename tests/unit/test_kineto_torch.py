@@ -119,7 +119,7 @@ def check_trace(document: dict[str, Any], program: Program) -> None:
 
 def test_launched_program_that_ends_while_it_is_recorded(camera: Camera, tmp_path: Path) -> None:
     """Without the exit guard torch crashes here (SIGSEGV), and the trace is lost."""
-    program = Program(camera.launch_environment({}), camera._store)
+    program = Program(camera.launch_environment({}), camera.store)
     told: list[str] = []
 
     def progress(sentence: str) -> None:
@@ -154,7 +154,7 @@ def may_trace() -> bool:
 
 @pytest.mark.skipif(shutil.which("gdb") is None or not may_trace(), reason="needs gdb and the right to trace a process")
 def test_running_program_is_switched_on_only_with_consent(camera: Camera, tmp_path: Path) -> None:
-    program = Program({}, camera._store)
+    program = Program({}, camera.store)
     asked: list[str] = []
     told: list[str] = []
 
