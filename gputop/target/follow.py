@@ -21,6 +21,10 @@ LIMIT = 256
 #: Processes described anew in one poll, so that a storm of children costs a bounded time.
 _DESCRIBED_PER_POLL = 16
 
+#: Seconds after which all processes are listed again though no new one is known of: some sandboxes make up the file
+#: that tells the newest.
+_SCAN_S = 2.0
+
 #: Seconds until a process is described again: frameworks are imported some time after the start.
 _FIRST_AGAIN_S, _LAST_AGAIN_S = 1.0, 30.0
 
@@ -57,6 +61,7 @@ class Follower:
         self._left_out: set[int] = set()
         self._ours = {os.getpid()}
         self._newest_pid = b""
+        self._next_scan = 0.0
         self._told: tuple[ProcessInfo, ...] | None = None
         self._full = False
 
@@ -107,9 +112,9 @@ class Follower:
     def _look_for_new(self, now: float) -> None:
         room = LIMIT - len(self._members)
         newest = procfs.newest_pid()
-        if newest == self._newest_pid and not (self._left_out and room):
+        if newest == self._newest_pid and now < self._next_scan and not (self._left_out and room):
             return
-        self._newest_pid = newest
+        self._newest_pid, self._next_scan = newest, now + _SCAN_S
         seen = set(procfs.pids())
         fresh = (seen - self._seen) | (self._left_out & seen)
         self._seen = seen

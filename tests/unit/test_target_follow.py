@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop import procfs
 from gputop.model import ProcessBatch
 from gputop.target import follow
 from gputop.target.describe import describe
@@ -101,6 +102,18 @@ def test_a_storm_of_children_costs_little() -> None:
         batch = follower.poll(1.0)
         assert batch is not None
         assert (batch.processes, len(batch.ended)) == ((root,), 50)
+
+
+def test_a_kernel_that_tells_no_newest_process_is_looked_through_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "newest_pid", lambda: b"0")
+    with running(tree()) as process:
+        follower = Follower(describe(process.pid))
+        follower.poll(0.0)
+        tell(process, "fork 2")
+        assert follower.poll(0.5) is None
+        batch = follower.poll(2.5)
+        assert batch is not None
+        assert len(batch.processes) == 3
 
 
 def test_only_the_root_when_asked() -> None:
