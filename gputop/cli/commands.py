@@ -59,7 +59,7 @@ def _demo(invocation: Invocation) -> int:
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    add_target(parser, recording="a recording to report on")
+    add_target(parser, recording="a recording, or a torch trace (.json, .json.gz), to report on")
     add_duration(parser, None, "how long to watch (default: 10 when attached, to the end when launched)")
     parser.add_argument("--json", action="store_true", help="machine-readable, schema gputop.report/1")
 

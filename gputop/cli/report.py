@@ -1,9 +1,11 @@
-"""`gputop report`: watch for a while, or read a recording, and print what was seen."""
+"""`gputop report`: watch for a while, or read a recording or a torch trace, and print what was seen."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 from gputop.analysis.results import Summary
 from gputop.cli.arguments import Invocation
@@ -23,16 +25,27 @@ def run(invocation: Invocation) -> int:
 
 
 def _recorded(invocation: Invocation) -> int:
-    from gputop.engine import Replay
-
     flags = invocation.flags
     if flags.pid is not None or invocation.program:
-        raise UsageError("both a recording and a target were given", "give one of them")
+        raise UsageError("both a file and a target were given", "give one of them")
+    if flags.file.name.endswith((".json", ".json.gz")):
+        return _trace(flags.file, flags.json)
+    from gputop.engine import Replay
+
     replay = Replay(flags.file)
     span = replay.span()
     assert span is not None, "a replay without samples does not open"
     start = span.start if flags.duration is None else max(span.start, span.end - flags.duration)
     _print(replay.summary(Window(start, span.end), _COLUMNS), flags.json)
+    return OK
+
+
+def _trace(path: Path, as_json: bool) -> int:
+    """Print a short reading of a torch trace."""
+    from gputop.snapshot.kineto.apart import read_apart, sentences
+
+    reading = read_apart(path)
+    print(json.dumps(asdict(reading), indent=1) if as_json else "\n".join(sentences(reading)))
     return OK
 
 
