@@ -25,7 +25,8 @@ class Arch:
         words: 8-byte words in NT_PRSTATUS's register set.
         columns: DWARF register number to word index; the last one is the program counter.
         stack_pointer, frame_pointer, program_counter: DWARF register numbers.
-        return_above_frame: a frame pointer points to the saved frame pointer, this many bytes below the return address.
+        links: calls leave the return address in a register; what is on the stack is a pair of frame pointer and return
+            address, somewhere in the frame. Otherwise it is on the stack, on top of the frame.
         code_mask: bits of a code address; clears pointer authentication codes.
         call_window: bytes before a return address that `follows_call` wants to see.
         follows_call: do these bytes end in a call instruction?
@@ -44,6 +45,7 @@ class Arch:
     stack_pointer: int
     frame_pointer: int
     program_counter: int
+    links: bool
     code_mask: int
     call_window: int
     follows_call: Callable[[bytes], bool]
@@ -55,8 +57,8 @@ class Arch:
         """Return the DWARF registers of a register set."""
         return [words[column] for column in self.columns]
 
-    def blocked_registers(self, stack_pointer: int, program_counter: int) -> list[int | None]:
-        """Return DWARF registers of which only these two are known."""
+    def blocked_registers(self, stack_pointer: int | None, program_counter: int) -> list[int | None]:
+        """Return DWARF registers of which only these are known."""
         registers: list[int | None] = [None] * len(self.columns)
         registers[self.stack_pointer] = stack_pointer
         registers[self.program_counter] = program_counter
@@ -147,6 +149,7 @@ X86_64 = Arch(
     stack_pointer=7,
     frame_pointer=6,
     program_counter=16,
+    links=False,
     code_mask=2**64 - 1,
     call_window=7,
     follows_call=_x86_follows_call,
@@ -163,6 +166,7 @@ AARCH64 = Arch(
     stack_pointer=31,
     frame_pointer=29,
     program_counter=32,
+    links=True,
     code_mask=2**48 - 1,
     call_window=4,
     follows_call=_arm_follows_call,

@@ -99,24 +99,22 @@ class AddressSpace:
         before = read_memory(self._pid, address - window, window)
         return len(before) == window and self._arch.follows_call(before)
 
-    def calls(self, behind: int, function: int) -> bool | None:
-        """Does the call before an address call this function? None for a call that only the processor can tell.
+    def callee(self, behind: int) -> int | None:
+        """Return the function that the call before an address calls; None when only the processor can tell.
 
-        A call of a linkage stub (PLT entry) counts as a call of what the stub jumps to.
+        Of a linkage stub (PLT entry) it is what the stub jumps to.
         """
         window = self._arch.call_window
         target = self._arch.call_target(read_memory(self._pid, behind - window, window), behind)
         if target is None:
             return None
         kind, address = target
+        pointer: int | None = address
         if kind == "code":
-            if address == function:
-                return True
             pointer = self._arch.stub_pointer(read_memory(self._pid, address, _STUB_BYTES), address)
-            if pointer is None:
-                return False
-            address = pointer
-        return int.from_bytes(read_memory(self._pid, address, 8), "little") == function
+        if pointer is None:
+            return address
+        return int.from_bytes(read_memory(self._pid, pointer, 8), "little")
 
     def _find(self, address: int) -> Site | None:
         mapping = self._mapping(address)

@@ -7,14 +7,12 @@ that points behind a call instruction; a chain that needed either is not complet
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gputop.collectors.native import cfi
 from gputop.collectors.native.arch import Arch
 from gputop.collectors.native.expression import evaluate
-from gputop.collectors.native.memory import StackCopy
 from gputop.collectors.native.modules import Site
-from gputop.collectors.native.space import AddressSpace
 
 #: Frames kept of one chain; deeper ones are cut, and not complete.
 MAX_FRAMES = 1024
@@ -23,6 +21,30 @@ _SCAN_WORDS = 1024
 _FRAME_WORDS = 4096
 
 Registers = list[int | None]
+
+
+class Code(Protocol):
+    """What the unwinder asks of an address space (`space.AddressSpace`)."""
+
+    def place(self, address: int) -> Site | None:
+        """Return the place of a code address; None where no code is mapped."""
+
+    def follows_call(self, address: int) -> bool:
+        """Is there code at the address, right behind a call instruction?"""
+
+    def callee(self, behind: int) -> int | None:
+        """Return the function that the call before an address calls; None when only the processor can tell."""
+
+
+class Stack(Protocol):
+    """What the unwinder asks of a stack (`memory.StackCopy`)."""
+
+    @property
+    def base(self) -> int:
+        """Address of its first word."""
+
+    def word(self, address: int) -> int | None:
+        """Return the word at an address, None where it is not known."""
 
 
 class Chain(NamedTuple):
@@ -38,7 +60,7 @@ class Unwinder:
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
 
-    def chain(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> Chain:
+    def chain(self, space: Code, registers: Registers, stack: Stack) -> Chain:
         """Walk one stack.
 
         Args:
@@ -67,11 +89,12 @@ class Unwinder:
                 exact = False
                 if not self._guess(space, registers, stack, leaf=len(sites) == 1):
                     break
+                sites += self._skipped(space, registers, where - site.address + rule.start if rule else 0)
             elif not registers[counter]:
                 return Chain(tuple(sites), exact)
         return Chain(tuple(sites), False)
 
-    def _step(self, rule: cfi.Rule, registers: Registers, stack: StackCopy) -> bool:
+    def _step(self, rule: cfi.Rule, registers: Registers, stack: Stack) -> bool:
         """Change the registers to the caller's; False (and unchanged) when something needed is not known."""
         if rule.cfa_program:
             cfa = evaluate(rule.cfa_program, registers, stack.word)
@@ -101,19 +124,21 @@ class Unwinder:
             return False
         return registers[rule.cfa_register] is None
 
-    def _find_base(
-        self, space: AddressSpace, rule: cfi.Rule, registers: Registers, stack: StackCopy, function: int
-    ) -> bool:
+    def _find_base(self, space: Code, rule: cfi.Rule, registers: Registers, stack: Stack, function: int) -> bool:
         """Find the frame of a function whose base register is lost, by the return address of the call that called it.
 
         Returns:
             Whether the frame found is certain. Where only indirect calls could have called the function, the first
             of them is taken, which may be a left-over of an earlier call.
         """
+        frame, offset = registers[self._arch.frame_pointer], dict(rule.saved).get(self._arch.frame_pointer)
+        if self._arch.links and frame is not None and offset is not None:
+            registers[rule.cfa_register] = frame - offset - rule.cfa_offset
+            return True
         perhaps = None
         for address, word in self._returns(space, registers, stack, _FRAME_WORDS):
-            called = space.calls(word, function)
-            if called:
+            called = space.callee(word)
+            if called == function:
                 self._set_base(rule, registers, address)
                 return True
             if called is None and perhaps is None:
@@ -126,9 +151,16 @@ class Unwinder:
         """Set the register that a rule needs so that the return address is found at this address."""
         registers[rule.cfa_register] = address - (rule.return_address or 0) - rule.cfa_offset
 
-    def _returns(
-        self, space: AddressSpace, registers: Registers, stack: StackCopy, words: int
-    ) -> Iterator[tuple[int, int]]:
+    def _skipped(self, space: Code, registers: Registers, function: int) -> tuple[Site, ...]:
+        """Return the caller of a leaf whose return address was only in a register, which is lost.
+
+        What was found on the stack is where that caller returns to; the call there says who it is.
+        """
+        called = space.callee(registers[self._arch.program_counter] or 0) if self._arch.links else None
+        site = space.place(called) if called is not None and called != function else None
+        return () if site is None else (site,)
+
+    def _returns(self, space: Code, registers: Registers, stack: Stack, words: int) -> Iterator[tuple[int, int]]:
         """Yield (where, what) of the words on the stack that point behind a call instruction, from its pointer up."""
         pointer = registers[self._arch.stack_pointer]
         if pointer is None:
@@ -141,7 +173,7 @@ class Unwinder:
                 yield address, word & self._arch.code_mask
 
     def _return_address(
-        self, rule: cfi.Rule, registers: Registers, stack: StackCopy, cfa: int, special: list[tuple[int, int | None]]
+        self, rule: cfi.Rule, registers: Registers, stack: Stack, cfa: int, special: list[tuple[int, int | None]]
     ) -> int | None:
         if rule.return_address is not None:
             return stack.word(cfa + rule.return_address)
@@ -152,7 +184,7 @@ class Unwinder:
             return None
         return registers[rule.return_register]
 
-    def _guess(self, space: AddressSpace, registers: Registers, stack: StackCopy, leaf: bool) -> bool:
+    def _guess(self, space: Code, registers: Registers, stack: Stack, leaf: bool) -> bool:
         """Find the caller without a table; False when nothing on the stack looks like one.
 
         A leaf often makes no frame: its return address is where the stack pointer points.
@@ -163,36 +195,39 @@ class Unwinder:
             or self._by_scan(space, registers, stack, _SCAN_WORDS)
         )
 
-    def _by_frame_pointer(self, space: AddressSpace, registers: Registers, stack: StackCopy) -> bool:
+    def _by_frame_pointer(self, space: Code, registers: Registers, stack: Stack) -> bool:
         frame, pointer = registers[self._arch.frame_pointer], registers[self._arch.stack_pointer]
-        if frame is None or pointer is None or frame & 7 or not stack.base <= pointer <= frame:
+        if frame is None or frame & 7 or not max(stack.base, pointer or 0) <= frame:
             return False
         outer, back = stack.word(frame), stack.word(frame + 8)
         if back is None or outer is None or not (outer > frame or outer == 0) or not self._is_call(space, back):
             return False
-        self._enter(registers, back, frame + 16, outer)
+        self._enter(registers, back, None if self._arch.links else frame + 16, outer)
         return True
 
-    def _by_scan(self, space: AddressSpace, registers: Registers, stack: StackCopy, words: int) -> bool:
+    def _by_scan(self, space: Code, registers: Registers, stack: Stack, words: int) -> bool:
         for address, word in self._returns(space, registers, stack, words):
-            self._enter(registers, word, address + 8, registers[self._arch.frame_pointer])
+            if self._arch.links:
+                self._enter(registers, word, None, stack.word(address - 8))
+            else:
+                self._enter(registers, word, address + 8, registers[self._arch.frame_pointer])
             return True
         return False
 
-    def _is_call(self, space: AddressSpace, word: int) -> bool:
+    def _is_call(self, space: Code, word: int) -> bool:
         return word > 4096 and space.follows_call(word & self._arch.code_mask)
 
-    def _enter(self, registers: Registers, counter: int, pointer: int, frame: int | None) -> None:
+    def _enter(self, registers: Registers, counter: int, pointer: int | None, frame: int | None) -> None:
         registers[:] = self._arch.blocked_registers(pointer, counter)
         registers[self._arch.frame_pointer] = frame
 
 
-def _recover(rule: cfi.Rule, registers: Registers, stack: StackCopy, cfa: int) -> list[tuple[int, int | None]]:
+def _recover(rule: cfi.Rule, registers: Registers, stack: Stack, cfa: int) -> list[tuple[int, int | None]]:
     """Return the registers that are not simply saved at an offset from the CFA."""
     return [(number, _value(saved, registers, stack, cfa)) for number, saved in rule.special]
 
 
-def _value(saved: cfi.Saved, registers: Registers, stack: StackCopy, cfa: int) -> int | None:
+def _value(saved: cfi.Saved, registers: Registers, stack: Stack, cfa: int) -> int | None:
     if saved.how == cfi.VALUE_OFFSET:
         return cfa + saved.value
     if saved.how == cfi.REGISTER:
