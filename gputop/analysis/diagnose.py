@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from gputop.analysis.facts import Facts
 from gputop.analysis.findings import (
+    BACKWARD,
     COMPUTE,
+    OWN_POOLS,
     at_work_meanwhile,
     common_evidence,
     compute,
@@ -26,6 +28,7 @@ from gputop.analysis.findings import (
     state,
     waits_for,
     where,
+    with_backward,
 )
 from gputop.analysis.results import Verdict
 from gputop.model import known
@@ -135,11 +138,15 @@ def _launch_bound(facts: Facts) -> str:
 
 
 def _cpu_where(facts: Facts) -> str:
-    main = "Python" if state(facts, "python") >= state(facts, "native") else "native code"
+    main = "Python" if _mostly_python(facts) else "native code"
     used = f"; {cores(facts)}" if cores(facts) else ""
     return fit(
         f"{name(facts)} computes {percent(compute(facts))}, mostly {main}", *where(hottest(facts, *COMPUTE)), used
     )
+
+
+def _mostly_python(facts: Facts) -> bool:
+    return 2 * state(facts, "python") >= compute(facts)
 
 
 def _single(facts: Facts) -> bool:
@@ -149,8 +156,7 @@ def _single(facts: Facts) -> bool:
 
 def _cpu_bound(facts: Facts, python: bool, single: bool) -> float:
     """Split "CPU bound" into its three cures: other Python, other native code, more threads."""
-    leads = (state(facts, "python") >= state(facts, "native")) == python
-    holds = leads and not (single and not _single(facts)) and not _idle_gpu(facts, GPU_LOW)
+    holds = _mostly_python(facts) == python and not (single and not _single(facts)) and not _idle_gpu(facts, GPU_LOW)
     return _from(BUSY, compute(facts), holds)
 
 
@@ -254,7 +260,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
     Diagnosis(
         "lock-bound",
         "Waiting for a lock",
-        lambda facts: _from(BLOCKED, state(facts, "lock")),
+        lambda facts: _from(BLOCKED, state(facts, "lock") - detail(facts, *OWN_POOLS, BACKWARD)),
         _lock_bound,
         ("shorten what is done while the lock is held", "one owner and a queue, or one lock per item"),
     ),
@@ -307,12 +313,14 @@ def verdict(facts: Facts) -> Verdict:
     """Return what the window's facts say about the headline thread."""
     if facts.headline is None or _looks(facts) < FEW:
         return Verdict("no-data", "Waiting for samples", "nothing has been sampled yet")
-    found = max(DIAGNOSES, key=lambda diagnosis: diagnosis.sure * diagnosis.explains(facts))
-    if not found.explains(facts):
-        return Verdict("mixed", "Mixed", _mixed(facts), common_evidence(facts))
-    return Verdict(
-        found.id, found.title, found.sentence(facts), common_evidence(facts), found.advice, likely=found.sure < 1
-    )
+    merged = with_backward(facts)
+    evidence = common_evidence(merged)
+    if merged is not facts:
+        evidence += (f"{percent(detail(facts, BACKWARD))} of this is backward, told by the autograd thread",)
+    found = max(DIAGNOSES, key=lambda diagnosis: diagnosis.sure * diagnosis.explains(merged))
+    if not found.explains(merged):
+        return Verdict("mixed", "Mixed", _mixed(merged), evidence)
+    return Verdict(found.id, found.title, found.sentence(merged), evidence, found.advice, likely=found.sure < 1)
 
 
 def _looks(facts: Facts) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 
 from gputop.analysis.facts import Facts
-from gputop.analysis.results import FunctionRow
+from gputop.analysis.results import FunctionRow, Headline
+from gputop.analysis.states import groups
 from gputop.model import Value, known
 from gputop.text import printable
 
@@ -14,6 +17,9 @@ SENTENCE_LIMIT = 100
 _NAME_LIMIT = 28
 
 COMPUTE = ("python", "native", "gpu_api")
+#: Waiting for one's own threads, which compute: OpenMP and BLAS pools, XLA's and TensorFlow's on the CPU.
+OWN_POOLS = ("lock.pool", "lock.await")
+BACKWARD = "lock.autograd"
 
 _KINDS = {
     "gpu_wait.sync": "synchronise",
@@ -59,8 +65,47 @@ def detail(facts: Facts, *details: str) -> float:
 
 
 def compute(facts: Facts) -> float:
-    """Return the headline thread's share at work, without pool threads that spin for the next piece of it."""
-    return state(facts, *COMPUTE) - detail(facts, "native.pool_spin")
+    """Return the headline thread's share at work: by itself or by the threads of its pools, but not where it spins."""
+    return state(facts, *COMPUTE) + detail(facts, *OWN_POOLS) - detail(facts, "native.pool_spin")
+
+
+def with_backward(facts: Facts) -> Facts:
+    """Return the facts with the time that the headline thread waits for PyTorch's backward thread told by that thread.
+
+    A training loop's main thread sleeps in `backward()` while an autograd thread launches the kernels for it.
+    """
+    headline = facts.headline
+    share = detail(facts, BACKWARD)
+    workers = [row for row in facts.threads if headline and row.role == "autograd" and row.pid == headline.pid]
+    worker = max(workers, key=lambda row: 1 - row.states.get("idle", 0.0), default=None)
+    working = 1 - worker.states.get("idle", 0.0) if worker else 0.0
+    if headline is None or worker is None or not share or working <= 0:
+        return facts
+    factor = share / working
+    states = _added(headline.states, worker.states, factor)
+    states["lock"] -= share
+    kinds = _added({key: part for key, part in headline.detail.items() if key != BACKWARD}, worker.detail, factor)
+    sums = groups(states)
+    merged = Headline(
+        headline.pid,
+        headline.tid,
+        headline.name,
+        sums["compute"],
+        sums["gpu_wait"],
+        sums["other_wait"],
+        sums["idle"],
+        states,
+        kinds,
+    )
+    return replace(facts, headline=merged)
+
+
+def _added(mine: Mapping[str, float], theirs: Mapping[str, float], factor: float) -> dict[str, float]:
+    added = dict(mine)
+    for key, part in theirs.items():
+        if key.partition(".")[0] != "idle":
+            added[key] = added.get(key, 0.0) + part * factor
+    return added
 
 
 def uses_gpu(facts: Facts) -> bool:

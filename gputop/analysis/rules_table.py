@@ -83,6 +83,8 @@ RULES: tuple[Rule, ...] = (
     Rule("gil-futex", "gil", waits_on=words("gil")),
     Rule("gil-call", "gil", syscalls=FUTEX, near=words("gil")),
     Rule("gil-running", "gil", running=True, near=words("gil")),
+    # A stripped interpreter: it waits on a condition for nothing but the lock (its other locks are semaphores).
+    Rule("gil-condition", "gil", home=words("python"), near=words("condition")),
     # Collectives wait for their peers, by way of the GPU or not.
     Rule("nccl-sync", "comm", "nccl", call=_WAITING, near=words("nccl_call")),
     # The GPU.

@@ -240,6 +240,25 @@ def test_mixed_names_the_largest_parts() -> None:
     assert found.sentence == "MainThread: python 30 %, lock 25 %, idle 25 %"
 
 
+def test_backward_is_told_by_the_thread_that_works_for_it() -> None:
+    worker = replace(
+        thread("pt_autograd_0", 2, {"native": 0.3, "gpu_api.launch": 0.3, "idle.pool": 0.4}), role="autograd"
+    )
+    found = verdict(facts({"lock.autograd": 0.5, "gpu_api.launch": 0.2, "native": 0.3}, busy=0.2, others=(worker,)))
+    assert found.id == "launch-bound"
+    assert "45 % in GPU calls" in found.sentence
+    assert found.evidence[0] == "MainThread: native 55 %, gpu_api 45 %"
+    assert "50 % of this is backward, told by the autograd thread" in found.evidence
+    alone = verdict(facts({"lock.autograd": 0.5, "native": 0.3}))
+    assert alone.id == "mixed"
+
+
+def test_waiting_for_its_own_pool_is_computing() -> None:
+    found = verdict(facts({"lock.pool": 0.4, "native": 0.5}, cores_used=12.0))
+    assert (found.id, found.title) == ("cpu-bound", "CPU bound: native code")
+    assert "computes 90 %" in found.sentence
+
+
 def test_pool_threads_that_spin_do_not_compute() -> None:
     assert verdict(facts({"native.pool_spin": 0.9})).id == "mixed"
 
