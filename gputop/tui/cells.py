@@ -5,6 +5,7 @@ A `Span` is (text, style), with styles as `gputop.tui.theme` names them. A `Line
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
@@ -132,6 +133,11 @@ def size(value: Value | None) -> str:
             return f"{value:.0f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
+
+
+def clock_time(unix: float) -> str:
+    """Return the local time of day: "14:02:33"."""
+    return time.strftime("%H:%M:%S", time.localtime(unix))
 
 
 def duration(seconds: float) -> str:

@@ -31,7 +31,7 @@ class Need:
 
     Attributes:
         key: the panel.
-        column: "full", "left" or "right".
+        column: "full", "left" or "right"; "over" lies on the rows above the last one and moves nothing.
         priority: 0 is kept longest.
         minimum: rows below which it is left out.
         want: rows above which it has no use for more.
@@ -48,6 +48,15 @@ class Need:
 
 def arrange(needs: Sequence[Need], width: int, height: int) -> dict[str, Place]:
     """Return the places of the panels that fit, in the order of `needs` from the top."""
+    over = [need for need in needs if need.column == "over"]
+    places = _beside([need for need in needs if need.column != "over"], width, height)
+    for need in over:
+        if need.minimum:
+            places[need.key] = Place(0, height - 1 - need.minimum, width, need.minimum)
+    return places
+
+
+def _beside(needs: Sequence[Need], width: int, height: int) -> dict[str, Place]:
     if width < TWO_COLUMNS:
         return _stacked(needs, 0, 0, width, height)
     body = [need for need in needs if need.column != "full"]

@@ -7,11 +7,12 @@ one the terminal's own would show, which differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rich.color import Color, ColorSystem
 from rich.style import Style
+from textual.theme import Theme as TextualTheme
 
 _ATTRIBUTES = {"b": "bold", "i": "italic", "r": "reverse", "u": "underline"}
 
@@ -192,6 +193,24 @@ def _plain(foreground: str, background: str, flags: dict[str, bool]) -> Style:
     if foreground in ("dim", "faint", "rule", "others"):
         flags = {**flags, "dim": True}
     return Style(color=Color.default(), bgcolor=Color.default(), **flags)  # type: ignore[arg-type]
+
+
+def textual_themes() -> Iterator[TextualTheme]:
+    """Yield the palettes as themes for Textual's own widgets: inputs, the command palette."""
+    for name, colours in (("dark", _DARK), ("light", _LIGHT)):
+        yield TextualTheme(
+            name=f"gputop-{name}",
+            primary=colours["accent"],
+            warning=colours["warn"],
+            error=colours["bad"],
+            success=colours["good"],
+            accent=colours["accent"],
+            foreground=colours["text"],
+            background=colours["base"],
+            surface=colours["bar"],
+            panel=colours["select"],
+            dark=name == "dark",
+        )
 
 
 def theme(name: str, *, colour: bool = True) -> Theme:

@@ -25,7 +25,7 @@ class View:
     Attributes:
         seconds: length of the window shown.
         reset_at: monotonic time before which nothing is summed (the `r` key); 0 for never.
-        paused: monotonic time at which the picture was frozen, None while it is live.
+        paused: end of the window that is frozen on the screen, monotonic; None while the picture follows the time.
         by_line: the table lists source lines instead of functions.
         sort: one of `SORTS`.
         filter: only rows whose function or file holds this text, without regard to case.
@@ -53,8 +53,9 @@ class View:
         the picture scrolls, off it every column would flicker. While more is to come, only complete steps are shown.
         """
         step = self.seconds / columns
-        first = math.floor(max(span.end - self.seconds, span.start, self.reset_at) / step)
-        last = math.floor(span.end / step) if growing else math.ceil(span.end / step)
+        end = span.end if self.paused is None else self.paused
+        first = math.floor(max(end - self.seconds, span.start, self.reset_at) / step)
+        last = math.floor(end / step) if growing else math.ceil(end / step)
         last = max(last, first + 1)
         first = max(first, last - columns)
         return Window(first * step, last * step), last - first
@@ -99,6 +100,11 @@ class Scene:
     message: Message | None = None
     prompt: str = ""
     late: float = 0.0
+
+    @property
+    def said(self) -> Message | None:
+        """Return the message to show now."""
+        return self.message if self.message is not None and self.message.until > self.now else None
 
     @property
     def session(self) -> Session:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import SnapshotError
-from gputop.tui.actions import ACTIONS
+from gputop.tui.actions import ACTIONS, APP
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.overview import Overview
 from gputop.tui.source import Outcome
@@ -24,7 +24,8 @@ def test_every_action_has_a_method_and_every_key_one_action() -> None:
     keys = [key for action in ACTIONS for key in action.keys]
     assert len(keys) == len(set(keys))
     for action in ACTIONS:
-        assert callable(getattr(GputopApp, f"action_{action.method.partition('(')[0]}"))
+        owner = GputopApp if action.method.startswith(APP) else Overview
+        assert callable(getattr(owner, f"action_{action.method.removeprefix(APP).partition('(')[0]}"))
     bare_k = next(action for action in ACTIONS if "k" in action.keys)
     assert bare_k.method == "move(-1)", "a bare k never kills"
 
@@ -73,13 +74,34 @@ async def test_pause_freezes_the_picture_and_says_since_when() -> None:
         await pilot.press("space")
         frozen = app.scene.summary
         assert "PAUSED" in text(app, "status")
-        assert "since" in text(app, "status")
+        assert "ago, sampling goes on" in text(app, "status")
         assert "frozen" in text(app, "timeline")
         app._tick()
         await pilot.pause()
         assert app.scene.summary is frozen
         await pilot.press("space")
         await until(pilot, lambda: app.scene.summary is not frozen)
+        assert "LIVE" in text(app, "status")
+
+
+async def test_travelling_in_time_and_back_to_now() -> None:
+    async with running() as (app, pilot):
+        now = app.scene.summary
+        assert now is not None
+        await pilot.press("left", "left")
+        await until(pilot, lambda: app.scene.summary.window.end < now.window.end - 9)  # type: ignore[union-attr]
+        assert "PAUSED" in text(app, "status")
+        assert "now" not in text(app, "timeline")
+        await pilot.press("right")
+        await until(pilot, lambda: app.scene.summary.window.end > now.window.end - 6)  # type: ignore[union-attr]
+        for _ in range(80):
+            await pilot.press("left")
+        kept = app.scene.source.span()
+        assert kept is not None
+        await until(pilot, lambda: app.scene.summary.window.seconds < 6)  # type: ignore[union-attr]
+        assert app.scene.summary.window.start <= kept.start  # type: ignore[union-attr]
+        await pilot.press("escape")
+        await until(pilot, lambda: app.scene.summary.window.end >= now.window.end)  # type: ignore[union-attr]
         assert "LIVE" in text(app, "status")
 
 
@@ -188,7 +210,7 @@ async def test_rates() -> None:
     async with running(source) as (app, pilot):
         await pilot.press("plus", "plus", "minus", "minus", "minus")
         assert source.asked == ["rate 2", "rate 4", "rate 2", "rate 1", "rate 0.5"]
-        assert "0.5" in text(app, "status")
+        await until(pilot, lambda: "0.5" in text(app, "message"))
 
 
 async def test_start_afresh_and_back() -> None:
@@ -206,20 +228,42 @@ async def test_a_snapshot_tells_how_far_it_is_where_it_went_and_how_to_open_it()
         await pilot.press("s")
         await until(pilot, lambda: "snapshot: writing" in text(app, "status"))
         await pilot.press("s")
-        assert "already" in text(app, "status")
+        await until(pilot, lambda: "already" in text(app, "message"))
         source.gate.set()
-        await until(pilot, lambda: "train-4121.json.gz" in text(app, "status"))
-        assert "ui.perfetto.dev" in text(app, "status")
-        app.scene.now += 1000
-        app.draw()
-        assert "train-4121" not in text(app, "status")
+        await until(pilot, lambda: "train-4121.json.gz" in text(app, "message"))
+        assert "ui.perfetto.dev" in text(app, "message")
+        await pilot.press("escape")
+        assert app.scene.said is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "given"), [(["y"], True), (["n"], False), (["escape"], False), (["down", "enter"], True)]
+)
+async def test_a_snapshot_asks_before_it_runs_anything_in_the_target(keys: list[str], given: bool) -> None:
+    source = FakeSource(question="May gputop run torch.profiler inside pid 4121 for 5 s?")
+    async with running(source) as (app, pilot):
+        await pilot.press("s")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        assert "torch.profiler inside pid 4121" in page(app)
+        await pilot.press(*keys)
+        await until(pilot, lambda: app.scene.said is not None)
+        assert source.asked == [f"consent {given}"]
+
+
+async def test_quitting_while_a_snapshot_waits_for_consent_leaves_nothing_behind() -> None:
+    source = FakeSource(question="May gputop run something?")
+    async with running(source) as (app, pilot):
+        await pilot.press("s")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        app.exit(Outcome.QUIT)
+    assert app.return_value is Outcome.QUIT
 
 
 async def test_a_snapshot_that_fails_says_why_and_what_helps() -> None:
     source = FakeSource(snapshot_error=SnapshotError("the disk is full", "free some space"))
     async with running(source) as (app, pilot):
         await pilot.press("s")
-        await until(pilot, lambda: "the disk is full; free some space" in text(app, "status"))
+        await until(pilot, lambda: "the disk is full; free some space" in text(app, "message"))
         assert app.scene.busy == ""
 
 

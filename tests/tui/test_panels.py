@@ -114,9 +114,10 @@ def test_a_lost_gpu_keeps_its_row() -> None:
 def test_a_message_goes_away() -> None:
     scene = still("starved")
     scene.message = Message("saved it", "good", NOW + 5)
-    assert "saved it" in _text(scene, "status", 100, 1)
+    assert "saved it" in _text(scene, "message", 100, 1)
+    assert places(scene, 100, 30)["message"] == (0, 28, 100, 1)
     scene.now = NOW + 6
-    assert "saved it" not in _text(scene, "status", 100, 1)
+    assert "message" not in places(scene, 100, 30)
 
 
 def test_rates_held_down_by_the_governor_are_marked() -> None:

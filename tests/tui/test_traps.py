@@ -13,8 +13,10 @@ from rich.segment import Segment
 
 import gputop.tui
 from gputop.config import Settings
+from gputop.model import Window
 from gputop.tui import glyphs, theme
 from gputop.tui.app import Fresh, GputopApp
+from gputop.tui.background import Question
 from gputop.tui.canvas import Canvas
 from gputop.tui.panels import PANELS
 from tests.fakes.source import SCENES, FakeSource
@@ -182,16 +184,17 @@ async def test_a_flood_of_answers_is_not_queued() -> None:
         app.draw = counted  # type: ignore[method-assign]
         summary = app.scene.summary
         assert summary is not None
+        question = Question(summary.window, 1, None)
         for _ in range(500):
-            app.post_message(Fresh(summary))
+            app.post_message(Fresh(question, summary))
         await pilot.pause()
         assert drawn < 50
 
 
 async def test_a_fault_in_analysis_is_shown_and_survived() -> None:
     async with running() as (app, pilot):
-        app.post_message(Fresh(ValueError("no such thing")))
-        await until(pilot, lambda: "cannot be summed up" in text(app, "status"))
+        app.post_message(Fresh(Question(Window(0, 1), 1, None), ValueError("no such thing")))
+        await until(pilot, lambda: "cannot be summed up" in text(app, "message"))
         assert app.is_running
 
 

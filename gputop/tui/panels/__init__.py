@@ -15,4 +15,5 @@ PANELS: tuple[Panel, ...] = (
     output.PANEL,
     status.NOTES,
     status.STATUS,
+    status.MESSAGE,
 )

@@ -29,7 +29,7 @@ class Panel:
 
     Attributes:
         key: its name.
-        column: "full" width, or "left" or "right" on wide screens.
+        column: "full" width, or "left" or "right" on wide screens; "over" lies on others, above the last row.
         priority: 0 is kept longest when the screen gets small.
         rows: what it needs, from the scene and the screen's (width, height); (0, 0) leaves it out.
         draw: its lines, from the scene and its own width and height.

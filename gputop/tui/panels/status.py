@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 from gputop.model import Note
 from gputop.tui.actions import ACTIONS
-from gputop.tui.cells import Line, Span, duration, line, percent, width_of
+from gputop.tui.cells import Line, Span, clock_time, duration, line, percent, width_of, wrap
 from gputop.tui.panels.base import Panel, Rows, padded
 from gputop.tui.view import Scene
 
 #: Rows of notes on a screen of this height and more; below, one.
 _MOST_NOTES, _TALL = 4, 40
+_MOST_MESSAGE_ROWS = 3
 #: From here up there is room for the sampling rates beside the keys.
 _WIDE = 110
 
@@ -50,9 +49,7 @@ def _status(scene: Scene, width: int, height: int) -> list[Line]:
         return padded([_prompt(scene, width)], width, height)
     chip, words = _mode(scene)
     left: list[Span] = [(f" {chip[0]} ", f"ink/{chip[1]}!b"), (f" {words}" if words else "", "text/bar")]
-    if scene.message is not None and scene.message.until > scene.now:
-        left += [("  ", "text/bar"), (scene.message.text, f"{scene.message.tone}/bar!b")]
-    elif scene.busy:
+    if scene.busy:
         left += [("  ", "text/bar"), (scene.busy, "accent/bar")]
     elif width >= _WIDE:
         left += _sampling(scene)
@@ -87,8 +84,7 @@ def _mode(scene: Scene) -> tuple[tuple[str, str], str]:
     """Return the chip (words, style) that says what kind of picture this is, and what follows it."""
     glyphs, source = scene.glyphs, scene.source
     if scene.view.paused is not None:
-        since = time.strftime("%H:%M:%S", time.localtime(scene.clock(scene.view.paused)))
-        return (f"{glyphs.pause} PAUSED", "warn"), f"since {since}, sampling goes on"
+        return (f"{glyphs.pause} PAUSED", "warn"), _pause_words(scene, scene.view.paused)
     if source.exited is not None:
         return (f"{glyphs.stop} EXITED", "bad"), _exit_words(scene, source.exited[0])
     if not source.live:
@@ -98,6 +94,14 @@ def _mode(scene: Scene) -> tuple[tuple[str, str], str]:
     if scene.late:
         return (f"{glyphs.warn} LATE", "warn"), f"picture is {scene.late:.0f} s old"
     return (f"{glyphs.live} LIVE", "good"), "" if scene.view.rate == 1 else f"rates {glyphs.times} {scene.view.rate:g}"
+
+
+def _pause_words(scene: Scene, end: float) -> str:
+    """Say which moment is shown, and how long ago it was."""
+    span = scene.source.span()
+    ago = max(0.0, (span.end if span else scene.now) - end)
+    goes_on = ", sampling goes on" if scene.source.live and scene.source.exited is None else ""
+    return f"at {clock_time(scene.clock(end))}, {duration(ago)} ago{goes_on}"
 
 
 def _exit_words(scene: Scene, code: int | None) -> str:
@@ -119,8 +123,31 @@ def _keys(room: int) -> list[Span]:
 
 
 def _click(_scene: Scene, _x: int, _y: int, _width: int) -> str:
-    return "help"
+    return "app.help"
+
+
+def _message_rows(scene: Scene, width: int, height: int) -> Rows:
+    rows = len(_message_lines(scene, width)) if scene.said else 0
+    return Rows(min(rows, height - 1), rows)
+
+
+def _message_lines(scene: Scene, width: int) -> list[str]:
+    texts = scene.said.text.splitlines() if scene.said else []
+    return [row for text in texts for row in wrap(text, width - 3, _MOST_MESSAGE_ROWS)]
+
+
+def _draw_message(scene: Scene, width: int, height: int) -> list[Line]:
+    tone = scene.said.tone if scene.said else "text"
+    rows = _message_lines(scene, width)
+    lines = [
+        line(
+            ((f" {scene.glyphs.cursor}", f"{tone}/select"), (text, "strong/select!b")), width, fill=(" ", "text/select")
+        )
+        for text in rows
+    ]
+    return padded(lines, width, height)
 
 
 NOTES = Panel("notes", "full", 7, _note_rows, _draw_notes, lambda *_: "advice")
+MESSAGE = Panel("message", "over", 8, _message_rows, _draw_message, lambda *_: "back")
 STATUS = Panel("status", "full", 0, lambda *_: Rows(1, 1), _status, _click)

@@ -8,7 +8,7 @@ from gputop.analysis.results import Headline, Series, Timeline
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, Value
 from gputop.tui.bars import Parts, curve, in_order, quantise, stack
-from gputop.tui.cells import Line, Span, fit, gib, line, percent, width_of
+from gputop.tui.cells import Line, Span, clock_time, fit, gib, line, percent, width_of
 from gputop.tui.panels.base import Panel, Rows, padded, rule, swatch
 from gputop.tui.view import Scene
 
@@ -95,7 +95,7 @@ def _title(scene: Scene, width: int) -> Line:
     span = f"last {seconds:.0f} s"
     right: list[Span] = [(span, "title")]
     if scene.view.paused is not None:
-        right = [(f"{scene.glyphs.pause} frozen", "warn!b"), (f" {scene.glyphs.dot} {span}", "title")]
+        right = [(f"{scene.glyphs.pause} frozen", "warn!b"), (f" {scene.glyphs.dot} {seconds:.0f} s", "title")]
     return rule(scene, name, width, right)
 
 
@@ -240,7 +240,8 @@ def _axis(scene: Scene, width: int) -> Line:
     for step in range(steps):
         label = f"{scene.glyphs.minus}{scene.view.seconds * (steps - step) / steps:.0f} s"
         text += fit(label, count * (step + 1) // steps - count * step // steps)
-    text = text[: count - 3] + "now"
+    end = "now" if scene.view.paused is None else clock_time(scene.clock(scene.view.paused))
+    text = text[: count - len(end)] + end
     return line(((" " * left, "text"), (text, "faint")), width)
 
 

@@ -24,8 +24,8 @@ _HEAD = 2
 _END = 1_000_000
 
 
-class Threads(Screen[None]):
-    """A list of threads with a bar of states each."""
+class Threads(Screen["Thread | None"]):
+    """A list of threads with a bar of states each; the result is the one to look at, None for no change."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's class variable
         Binding("escape,t,H", "close", "Back", show=False),
@@ -119,13 +119,11 @@ class Threads(Screen[None]):
 
     def action_choose(self) -> None:
         """Make the selected thread the one that the overview is about."""
-        if self._selected is not None:
-            self._gputop.look_at(self._selected)
-        self.app.pop_screen()
+        self.dismiss(self._selected)
 
     def action_close(self) -> None:
         """Go back."""
-        self.app.pop_screen()
+        self.dismiss(None)
 
     def on_click(self, event: events.Click) -> None:
         """Select the row clicked; a second click looks at it."""
