@@ -118,8 +118,7 @@ class Verdict:
     """What is wrong, in words.
 
     Attributes:
-        id: "gpu-bound", "gpu-starved", "data-bound", "cpu-bound", "lock-bound", "gil-bound", "io-bound", "comm-bound",
-            "idle", "mixed", "no-data".
+        id: one of `diagnose.DIAGNOSES` ("gpu-bound", "gpu-starved", "data-bound", …), "mixed" or "no-data".
         title: a few words for the first line ("GPU starved").
         sentence: one sentence with the numbers ("idle 72 % of the last 60 s: MainThread spends 61 % in decode_image").
         evidence: the numbers behind it, one sentence each.
