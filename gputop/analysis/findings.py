@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import FunctionRow, Headline
+from gputop.analysis.rules_python import is_plumbing
 from gputop.analysis.states import groups
 from gputop.model import Value, known
 from gputop.text import printable
@@ -125,12 +126,12 @@ def name(facts: Facts) -> str:
 
 
 def hottest(facts: Facts, *states: str) -> FunctionRow | None:
-    """Return the function with the most time of its own in these states."""
+    """Return the function with the most time of its own in these states, but none that only passes a wait on."""
 
     def weight(row: FunctionRow) -> float:
         return row.self_share * sum(row.states.get(name, 0.0) for name in states)
 
-    best = max(facts.functions, key=weight, default=None)
+    best = max((row for row in facts.functions if not is_plumbing(row.file)), key=weight, default=None)
     return best if best and weight(best) > 0 else None
 
 

@@ -120,12 +120,17 @@ def _hits(frame: Frame) -> list[tuple[int, FrameRule]]:
     return [(place, rule) for place, rule in candidates if path.endswith(rule.file)]
 
 
+def is_plumbing(file: str) -> bool:
+    """Tell whether the code in a file only passes a wait on, so that it is not worth naming."""
+    return _PLUMBING.search(file) is not None
+
+
 def find(state: str, stack: Stack) -> FrameRule | None:
     """Return the most telling rule for a thread in `state` with this Python stack (root first), or None."""
     best: tuple[int, FrameRule] | None = None
     for frame in reversed(stack):
         hits = [(place, rule) for place, rule in _hits(frame) if rule.applies(state)]
         best = min([*hits, *([best] if best else [])], key=lambda hit: hit[0], default=None)
-        if not hits and not _PLUMBING.search(frame.file):
+        if not hits and not is_plumbing(frame.file):
             break
     return best[1] if best else None

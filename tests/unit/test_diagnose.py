@@ -259,6 +259,12 @@ def test_waiting_for_its_own_pool_is_computing() -> None:
     assert "computes 90 %" in found.sentence
 
 
+def test_code_that_only_waits_for_others_is_not_named() -> None:
+    wait = FunctionRow("Condition.wait", "/usr/lib/python3.12/threading.py", 355, 0.9, 0.9, {"lock": 1.0})
+    found = verdict(facts({"lock.queue": 0.9}, functions=(wait, row("consume", 0.01, lock=1.0))))
+    assert found.sentence == "MainThread waits 90 % for a queue in consume (consume.py:31)"
+
+
 def test_pool_threads_that_spin_do_not_compute() -> None:
     assert verdict(facts({"native.pool_spin": 0.9})).id == "mixed"
 
