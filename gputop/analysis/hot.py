@@ -6,7 +6,8 @@ functions by wall time over all threads would begin with forty times `queue.get`
 counts only with the time in which it computes or uses the GPU. Where no native look is possible, "on a CPU" is taken
 for computing. `counted` is the whole rule.
 
-A function is its name and file. Recursion counts once in a total. Shares are of the window's wall time.
+A function is its name and file. Recursion counts once in a total. Shares are of the window's wall time, as far as
+Python stacks were watched: what is seen in nine tenths of a window is taken to go on in the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gputop.model import Frame, Window
 from gputop.store import Store, ThreadKey
 
 #: Rows returned at most; those after them have no time to speak of.
-MOST_ROWS = 400
+MOST_ROWS = 250
 
 #: Paths of the call tree below this share of its whole are left out.
 MIN_SHARE = 0.002
@@ -55,6 +56,11 @@ def _of(store: Store, keys: Sequence[ThreadKey], window: Window, headline: Threa
     return weigh((thread_states(store, key, window), headline in (None, key)) for key in keys)
 
 
+def watched(store: Store, keys: Iterable[ThreadKey], window: Window) -> float:
+    """Return for how many seconds of the window Python stacks were watched; its length when they never were."""
+    return max((store.stacks_cover(pid, window) for pid in {key.pid for key in keys}), default=0.0) or window.seconds
+
+
 def functions(
     store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None = None
 ) -> tuple[FunctionRow, ...]:
@@ -64,14 +70,14 @@ def functions(
         keys: the threads to sum up.
         headline: the thread whose waits count too; None counts everything of all threads.
     """
-    return tables(_of(store, keys, window, headline), window.seconds)[0]
+    return tables(_of(store, keys, window, headline), watched(store, keys, window))[0]
 
 
 def lines(
     store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None = None
 ) -> tuple[LineRow, ...]:
     """Return source lines, most self time first; arguments as for `functions`."""
-    return tables(_of(store, keys, window, headline), window.seconds)[1]
+    return tables(_of(store, keys, window, headline), watched(store, keys, window))[1]
 
 
 def flame(
@@ -140,7 +146,7 @@ def tables(weighted: Iterable[StackSplit], seconds: float) -> tuple[tuple[Functi
     """Return functions and source lines, most self time first, MOST_ROWS of each at most.
 
     Arguments:
-        seconds: the window's length.
+        seconds: the length of the window, as far as it was `watched`.
     """
     by_line: _Places[Frame] = _Places()
     by_function: _Places[tuple[str, str]] = _Places()
@@ -151,16 +157,15 @@ def tables(weighted: Iterable[StackSplit], seconds: float) -> tuple[tuple[Functi
     hottest_line: dict[tuple[str, str], int] = {}
     for frame, _, _ in lines:
         hottest_line.setdefault(frame[:2], frame.line)
-    return (
-        tuple(
-            FunctionRow(*place, hottest_line[place], own / seconds, total / seconds, by_function.states(place))
-            for place, own, total in by_function.hottest()[:MOST_ROWS]
-        ),
-        tuple(
-            LineRow(frame.file, frame.line, frame.name, own / seconds, total / seconds, by_line.states(frame))
-            for frame, own, total in lines[:MOST_ROWS]
-        ),
+    function_rows = (
+        FunctionRow(*place, hottest_line[place], own / seconds, total / seconds, by_function.states(place))
+        for place, own, total in by_function.hottest()[:MOST_ROWS]
     )
+    line_rows = (
+        LineRow(frame.file, frame.line, frame.name, own / seconds, total / seconds, by_line.states(frame))
+        for frame, own, total in lines[:MOST_ROWS]
+    )
+    return tuple(function_rows), tuple(line_rows)
 
 
 # -------------------------------------------------------------------------------------------------- call tree

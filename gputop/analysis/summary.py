@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from gputop.analysis import diagnose, hot, roles, timeline
 from gputop.analysis.facts import Facts, GpuFacts, mean
-from gputop.analysis.results import Headline, Summary, ThreadRow
+from gputop.analysis.results import FunctionRow, Headline, LineRow, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
 from gputop.model import NA, GpuBatch, GpuReading, HostBatch, Value, Window, known
@@ -34,21 +35,16 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
     session = store.session
     if session is None:
         raise ValueError("nothing can be summed up before the session is known")
-    cpu = store.cpu(window)
-    splits = {key: thread_states(store, key, window, cpu.get(key)) for key in sorted({*store.threads(window), *cpu})}
-    rows = {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
-    head = headline_key(rows, session.root.pid, ThreadKey(*thread) if thread else None)
-    weighted = hot.weigh((split, key == head) for key, split in splits.items())
-    functions, lines = hot.tables(weighted, window.seconds)
+    watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None)
     hosts, gpus = store.hosts(window), store.gpus(window)
     samples, failed = store.stack_quality(window)
     facts = Facts(
         window=window,
-        headline=_headline(rows[head]) if head else None,
-        threads=tuple(rows.values()),
-        functions=functions,
+        headline=watched.headline,
+        threads=watched.rows,
+        functions=watched.functions,
         gpus=tuple(_gpu_facts(gpus)),
-        cores_used=mean(_cores_used(host) for host in hosts),
+        cores_used=mean(map(_cores_used, hosts)),
         cores=session.cores,
         stack_samples=samples,
         stack_failed=failed,
@@ -58,11 +54,11 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
         window=window,
         processes=store.processes(window.end) or (session.root,),
         ended=store.ended(),
-        threads=facts.threads,
-        headline=facts.headline,
-        functions=functions,
-        lines=lines,
-        timeline=timeline.build(store, head, window, columns),
+        threads=watched.rows,
+        headline=watched.headline,
+        functions=watched.functions,
+        lines=watched.lines,
+        timeline=timeline.build(store, watched.head, window, columns),
         host=hosts[-1] if hosts else None,
         gpus=gpus[-1].gpus if gpus else (),
         energy_j=_energy(gpus),
@@ -73,6 +69,27 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
 
 
 # ------------------------------------------------------------------------------------------------- threads
+
+
+class _Watched(NamedTuple):
+    """What the threads did; `head` is the headline's."""
+
+    rows: tuple[ThreadRow, ...]
+    head: ThreadKey | None
+    headline: Headline | None
+    functions: tuple[FunctionRow, ...]
+    lines: tuple[LineRow, ...]
+
+
+def _watched(store: Store, window: Window, root: int, chosen: ThreadKey | None) -> _Watched:
+    cpu = store.cpu(window)
+    keys = sorted({*store.threads(window), *cpu})
+    splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
+    rows = {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
+    head = headline_key(rows, root, chosen)
+    weighted = hot.weigh((split, key == head) for key, split in splits.items())
+    functions, lines = hot.tables(weighted, hot.watched(store, [head] if head else keys, window))
+    return _Watched(tuple(rows.values()), head, _headline(rows[head]) if head else None, functions, lines)
 
 
 def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadRow:

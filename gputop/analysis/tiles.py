@@ -19,7 +19,7 @@ from gputop.store import Store, ThreadKey
 #: Lengths of tiles, seconds: long ones for the middle of a window, short ones towards its ends.
 _TILES_S = (10.0, 2.0)
 #: A thread that never had more rows than this in a window is sooner added up than put together from tiles.
-_FEW_ROWS = 200
+_FEW_ROWS = 40
 #: Most tiles and classifications kept; forgetting them costs only the time to work them out again.
 _MOST_TILES, _MOST_CLASSIFIED = 50_000, 20_000
 

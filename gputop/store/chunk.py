@@ -46,8 +46,9 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How well one window of Python stacks was read."""
+    """How well one window of Python stacks of a process was read."""
 
+    pid: int
     start: float
     end: float
     samples: int

@@ -157,7 +157,7 @@ class Ring:
         if last:
             last.cover(batch.start, batch.end)
             self.longest = max(self.longest, batch.end - batch.start)
-            last.quality.append(Quality(batch.start, batch.end, batch.samples, batch.failed))
+            last.quality.append(Quality(batch.pid, batch.start, batch.end, batch.samples, batch.failed))
 
     def _cover(self, chunk: Chunk, start: float, end: float) -> None:
         """Note that a row of a thread was added, for `revision`."""

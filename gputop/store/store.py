@@ -134,6 +134,21 @@ class Store:
                     failed += part * quality.failed
         return round(samples), round(failed)
 
+    def stacks_cover(self, pid: int, window: Window) -> float:
+        """Return for how many seconds of the window a process's Python stacks were watched."""
+        with self._lock:
+            watched = sorted(
+                (max(quality.start, window.start), min(quality.end, window.end))
+                for chunk in self._over(window)
+                for quality in chunk.quality
+                if quality.pid == pid
+            )
+        covered, until = 0.0, window.start
+        for start, end in watched:
+            covered += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return covered
+
     # ------------------------------------------------------------------------------------- machine, GPUs, rest
 
     def hosts(self, window: Window) -> tuple[HostBatch, ...]:

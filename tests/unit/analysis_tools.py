@@ -38,8 +38,9 @@ SYNC = Observation(
 LOCK = Observation(
     syscall="futex",
     chain=(
-        NativeFrame("libc.so.6", "pthread_cond_wait"),
+        NativeFrame("libc.so.6", "__futex_abstimed_wait_common"),
         NativeFrame("libpython3.11.so.1.0", "PyThread_acquire_lock_timed"),
+        NativeFrame("libpython3.11.so.1.0", "lock_PyThread_acquire_lock"),
         NativeFrame("libpython3.11.so.1.0", "_PyEval_EvalFrameDefault"),
     ),
 )

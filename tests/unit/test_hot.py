@@ -108,6 +108,23 @@ def test_without_looks_on_a_cpu_counts_as_work() -> None:
     assert "_worker" not in {row.name for row in functions}
 
 
+def test_shares_are_of_the_time_that_stacks_were_watched() -> None:
+    """py-spy is a second late and loses a tenth of a second to attaching; another process does not count."""
+    store = stored(
+        peeks(PID, [(0, 10, PYTHON)]),
+        stacks(PID, [(0, 2, (MAIN, DECODE)), (2, 4.5, (MAIN, STEP))]),
+        stacks(PID, [(4, 6, (MAIN, STEP))]),  # overlaps
+        stacks(PID, [(7, 9, (MAIN, STEP))]),
+        stacks(200, [(0, 10, (MAIN, STEP))], pid=200),
+    )
+    assert store.stacks_cover(PID, WINDOW) == pytest.approx(8.0)
+    assert store.stacks_cover(PID, Window(5, 8)) == pytest.approx(2.0)
+    rows = {row.name: row for row in hot.functions(store, [KEY], WINDOW)}
+    assert rows["decode"].self_share == pytest.approx(0.25)
+    assert rows["step"].self_share == pytest.approx(0.75)
+    assert rows["main"].total_share == pytest.approx(1.0)
+
+
 def test_only_so_many_rows() -> None:
     many = [(number * 0.01, number * 0.01 + 0.01, (Frame(f"f{number}", "x.py", number),)) for number in range(1000)]
     store = stored(peeks(PID, [(0, 10, PYTHON)]), stacks(PID, many))
