@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from gputop.snapshot.flight import Saved, Wait
 from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
-from gputop.snapshot.kineto.route import Policy, Route, availability
+from gputop.snapshot.kineto.route import READY, Policy, Route, availability
 from gputop.snapshot.kineto.shoot import Consent, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
@@ -26,6 +27,7 @@ from gputop.store import Store
 #: HTA and TensorBoard's plugin look for this ending.
 TORCH_ENDING = ".pt.trace.json.gz"
 _OPENS = "open it at ui.perfetto.dev"
+_LOOK_EVERY_S = 0.5
 
 
 class Camera:
@@ -61,6 +63,19 @@ class Camera:
     def route(self, process: ProcessInfo) -> Route:
         """Tell which trace of a process is possible now, for the screen to say before the key is pressed."""
         return availability(process, self._policy)
+
+    def await_torch(self, process: ProcessInfo, seconds: float, wait: Wait, progress: Progress) -> Route:
+        """Give a program that was just launched the time to import torch; return its route when that is over.
+
+        Ends as soon as torch in it polls, at the latest after `seconds`; at once where no program was prepared.
+        """
+        deadline = time.monotonic() + seconds
+        while self._launched is not None and (route := self.route(process)).kind != READY:
+            left = deadline - time.monotonic()
+            progress(f"waiting for the program to import torch: {math.ceil(left)} s left")
+            if left <= 0 or not wait(time.monotonic() + min(left, _LOOK_EVERY_S)):
+                return route
+        return self.route(process)
 
     def own_pids(self) -> tuple[int, ...]:
         """Return the helpers that live now, so that their CPU time is counted as ours."""

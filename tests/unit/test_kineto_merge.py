@@ -22,7 +22,7 @@ from gputop.snapshot import flight, sampled
 from gputop.snapshot.camera import Camera
 from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import Policy
+from gputop.snapshot.kineto.route import READY, SAMPLED, Policy, Route
 from gputop.snapshot.kineto.shoot import Trace
 from gputop.snapshot.tracks import STACKS_TID
 from gputop.store import Store
@@ -223,6 +223,26 @@ def test_existing_file_is_refused_first(live: Live, monkeypatch: pytest.MonkeyPa
 def test_nothing_sampled_is_told(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="nothing has been sampled"):
         Camera(Store(), Policy()).take([], Options(), 1.0, tmp_path / "a.json", lambda until: True)
+
+
+def test_launched_program_gets_time_to_import_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [SAMPLED, SAMPLED, READY]
+    monkeypatch.setattr(
+        camera_module, "availability", lambda *rest: Route(kinds[0] if len(kinds) == 1 else kinds.pop(0), "")
+    )
+    told: list[str] = []
+    camera = Camera(shots.story(), Policy())
+    assert camera.await_torch(shots.process(), 60.0, lambda until: True, told.append).kind == SAMPLED, (
+        "not launched by us"
+    )
+    assert told == []
+    camera.launch_environment({})
+    assert camera.await_torch(shots.process(), 60.0, lambda until: True, told.append).kind == READY
+    kinds[:] = [SAMPLED]
+    assert camera.await_torch(shots.process(), 60.0, lambda until: False, told.append).kind == SAMPLED, "stopped"
+    assert camera.await_torch(shots.process(), 0.0, lambda until: True, told.append).kind == SAMPLED, "time is over"
+    assert told[0] == "waiting for the program to import torch: 60 s left"
+    camera.close()
 
 
 def test_launch_environment_is_removed_when_nobody_used_it() -> None:
