@@ -95,15 +95,16 @@ def test_killing_the_tracer_at_any_moment_leaves_nothing_stopped(programs: dict[
 
 
 def test_a_killed_worker_is_replaced_and_the_trouble_is_told(programs: dict[str, str], tmp_path: Path) -> None:
-    with running(programs["counts"], str(tmp_path / "counters"), "1") as target, watching(target.pid) as watch:
-        watch.wait_for(lambda seen: seen.batches, "a batch")
-        (worker,) = watch.collector.own_pids()
-        os.kill(worker, signal.SIGKILL)
-        watch.wait_for(lambda seen: any("started again" in note.what for note in seen.notes), "the note")
-        told = len(watch.batches)
-        watch.wait_for(lambda seen: len(seen.batches) > told, "a batch of the next worker")
-        assert watch.collector.own_pids() != (worker,)
-        watch.wait_for(lambda seen: seen.notes[-1].what == "", "the note's end")
+    with running(programs["counts"], str(tmp_path / "counters"), "1") as target:
+        with watching(target.pid) as watch:
+            watch.wait_for(lambda seen: seen.batches, "a batch")
+            (worker,) = watch.collector.own_pids()
+            os.kill(worker, signal.SIGKILL)
+            watch.wait_for(lambda seen: any("started again" in note.what for note in seen.notes), "the note")
+            told = len(watch.batches)
+            watch.wait_for(lambda seen: len(seen.batches) > told, "a batch of the next worker")
+            assert watch.collector.own_pids() != (worker,)
+            watch.wait_for(lambda seen: seen.notes[-1].what == "", "the note's end")
         _assert_runs_on(target.pid, tmp_path / "counters", 1)
 
 

@@ -92,7 +92,7 @@ class PeekCollector:
         self._stopping.set()
         with self._lock:
             self._tell("stop", None)
-        worker, thread = self._worker, self._thread
+            worker, thread = self._worker, self._thread
         if worker is not None:
             try:
                 worker.wait(_FAREWELL_S)
@@ -136,6 +136,8 @@ class PeekCollector:
             worker = self._spawn()
         except OSError as error:
             return f"it cannot be started ({error.strerror})"
+        if worker is None:
+            return ""
         assert worker.stdout is not None
         receiver = Receiver(worker.stdout.fileno())
         reason = ""
@@ -146,10 +148,13 @@ class PeekCollector:
         except EOFError:
             return self._bury(worker, reason)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> subprocess.Popen[bytes] | None:
+        """Start a worker and tell it everything; None when we were stopped in the meantime."""
         root = str(Path(gputop.__file__).resolve().parent.parent)
         command = [sys.executable, "-I", "-S", "-c", _BOOT, root, str(os.getpid())]
         with self._lock:
+            if self._stopping.is_set():
+                return None
             self._worker = subprocess.Popen(
                 command,
                 bufsize=0,

@@ -15,8 +15,10 @@ _JITTER = 0.3
 _BUSY_SHARE = 0.02
 #: … for this long.
 _BUSY_S = 1.0
-#: Looks of all threads together may take this share of one core; the main threads' are not slowed.
+#: Looks of all threads together may take this share of one core …
 _OWN_SHARE = 0.03
+#: … but the main threads of so many processes are not slowed for it.
+_MAIN_THREADS = 4
 _SLOWEST, _RECOVERY = 0.01, 1.25
 #: A thread's debt may reach what its budget pays back in this time.
 _CREDIT_S = 1.0
@@ -28,10 +30,12 @@ class Pace:
     Attributes:
         rate_hz: looks each second at main and busy threads, as asked for.
         budget: share of its time that a thread may be held up.
+        processes: how many there are.
     """
 
     def __init__(self, rate_hz: float, budget: float) -> None:
         self.rate_hz, self.budget = rate_hz, budget
+        self.processes = 1
         self._slowed = 1.0
         self._cpu, self._time = time.process_time(), time.monotonic()
         self._random = random.Random()
@@ -57,7 +61,8 @@ class Pace:
             task.busy_until = task.looked + _BUSY_S
         often = main or task.busy_until > task.looked
         rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
-        interval = 1 / rate if main else 1 / (rate * self._slowed)
+        floor = min(_MAIN_THREADS / max(self.processes, 1), 1.0) if main else 0.0
+        interval = 1 / (rate * max(self._slowed, floor))
         return max(interval * self._random.uniform(1 - _JITTER, 1 + _JITTER), self._pay_back(task, elapsed))
 
     def _pay_back(self, task: Task, elapsed: float) -> float:

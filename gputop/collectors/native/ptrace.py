@@ -106,16 +106,17 @@ class Tracer:
         """Copy what a stopped thread shows and detach; the signal that it was about to get is handed to it."""
         if not os.WIFSTOPPED(status):
             return Outcome.GONE
-        _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at)
-        self._stack.fill(pid, self.words[self._pointer], size)
-        deliver = None
-        if status >> 16 != _EVENT_STOP:
-            deliver = os.WSTOPSIG(status)
-        elif os.WSTOPSIG(status) == signal.SIGTRAP:
-            self._repair(pid, tid)
-        _ptrace(_DETACH, tid, None, deliver)
+        deliver = os.WSTOPSIG(status) if status >> 16 != _EVENT_STOP else None
+        try:
+            known = _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at) == 0
+            if known:
+                self._stack.fill(pid, self.words[self._pointer], size)
+                if deliver is None and os.WSTOPSIG(status) == signal.SIGTRAP:
+                    self._repair(pid, tid)
+        finally:
+            _ptrace(_DETACH, tid, None, deliver)
         self.held_s = perf_counter() - started
-        return Outcome.TAKEN
+        return Outcome.TAKEN if known else Outcome.GONE
 
     def _repair(self, pid: int, tid: int) -> None:
         """Let a system call that our interruption broke off begin again.

@@ -37,6 +37,8 @@ _TOGETHER_S = 0.001
 _WATCHFUL_S = 0.02
 _BACKLOG_BYTES = 4 << 20
 _MAX_OPEN_FILES = 1 << 16
+#: Listing threads and reading their names may each take this share of the time (thousands of threads, slow /proc).
+_HOUSEKEEPING_SHARE = 0.005
 #: Descriptors left for everything but threads' /proc files (two each).
 _OTHER_FILES = 512
 
@@ -121,6 +123,7 @@ class Worker:
         for pid, started_unix in wanted:
             if pid not in self._processes:
                 self._processes[pid] = Process(pid, started_unix, self._tools)
+        self._pace.processes = len(self._processes)
         self._discover(time.monotonic())
 
     def _discover(self, now: float) -> float:
@@ -130,7 +133,7 @@ class Worker:
             for task in process.discover(now, room):
                 room -= 1
                 self._at(now, self._looker(process, task))
-        return now + _DISCOVER_S
+        return _next(now, _DISCOVER_S)
 
     def _looker(self, process: Process, task: Task) -> Action:
         main = process.pid == task.tid
@@ -147,7 +150,7 @@ class Worker:
     def _rename(self, now: float) -> float:
         for process in self._processes.values():
             process.rename()
-        return now + _RENAME_S
+        return _next(now, _RENAME_S)
 
     def _tidy(self, now: float) -> float:
         """Have symbols read, send what waited for them, let go what was forgotten."""
@@ -180,6 +183,11 @@ class Worker:
             self._waiting.popleft()
             self._sender.send(("batch", draft.batch(names, self._pace.rate_hz)))
         self._sender.flush()
+
+
+def _next(started: float, interval: float) -> float:
+    """Return when to repeat work that has just been done, so that it takes no more than its share of the time."""
+    return max(started + interval, started + (time.monotonic() - started) / _HOUSEKEEPING_SHARE)
 
 
 def _raise_file_limit() -> int:
