@@ -29,6 +29,7 @@ from gputop.analysis.findings import (
     waits_for,
     where,
     with_backward,
+    without_gpu,
 )
 from gputop.analysis.results import Verdict
 from gputop.model import known
@@ -313,6 +314,7 @@ def verdict(facts: Facts) -> Verdict:
     """Return what the window's facts say about the headline thread."""
     if facts.headline is None or _looks(facts) < FEW:
         return Verdict("no-data", "Waiting for samples", "nothing has been sampled yet")
+    facts = without_gpu(facts)
     merged = with_backward(facts)
     evidence = common_evidence(merged)
     if merged is not facts:

@@ -21,6 +21,7 @@ COMPUTE = ("python", "native", "gpu_api")
 #: Waiting for one's own threads, which compute: OpenMP and BLAS pools, XLA's and TensorFlow's on the CPU.
 OWN_POOLS = ("lock.pool", "lock.await")
 BACKWARD = "lock.autograd"
+_AWAIT = "gpu_wait.await"
 
 _KINDS = {
     "gpu_wait.sync": "synchronise",
@@ -86,19 +87,20 @@ def with_backward(facts: Facts) -> Facts:
     states = _added(headline.states, worker.states, factor)
     states["lock"] -= share
     kinds = _added({key: part for key, part in headline.detail.items() if key != BACKWARD}, worker.detail, factor)
+    return replace(facts, headline=_headline(headline, states, kinds))
+
+
+def _headline(of: Headline, states: dict[str, float], kinds: dict[str, float]) -> Headline:
     sums = groups(states)
-    merged = Headline(
-        headline.pid,
-        headline.tid,
-        headline.name,
-        sums["compute"],
-        sums["gpu_wait"],
-        sums["other_wait"],
-        sums["idle"],
-        states,
-        kinds,
+    return replace(
+        of,
+        compute=sums["compute"],
+        gpu_wait=sums["gpu_wait"],
+        other_wait=sums["other_wait"],
+        idle=sums["idle"],
+        states=states,
+        detail=kinds,
     )
-    return replace(facts, headline=merged)
 
 
 def _added(mine: Mapping[str, float], theirs: Mapping[str, float], factor: float) -> dict[str, float]:
@@ -110,9 +112,27 @@ def _added(mine: Mapping[str, float], theirs: Mapping[str, float], factor: float
 
 
 def uses_gpu(facts: Facts) -> bool:
-    """Tell whether the target has to do with a GPU at all: the driver lists it, or a thread was seen in CUDA."""
-    threads = any(thread.states.get("gpu_wait", 0) + thread.states.get("gpu_api", 0) > 0 for thread in facts.threads)
-    return threads or state(facts, "gpu_wait", "gpu_api") > 0 or any(gpu.used for gpu in facts.gpus)
+    """Tell whether the target has to do with a GPU at all: the driver lists it, or a thread was seen in CUDA.
+
+    Waiting for XLA's or TensorFlow's results is no sign: on the CPU it looks the same.
+    """
+    rows = (*facts.threads, *((facts.headline,) if facts.headline else ()))
+    return any(gpu.used for gpu in facts.gpus) or any(
+        row.states.get("gpu_wait", 0.0) + row.states.get("gpu_api", 0.0) - row.detail.get(_AWAIT, 0.0) > 0.001
+        for row in rows
+    )
+
+
+def without_gpu(facts: Facts) -> Facts:
+    """Return the facts with waiting for results told as waiting for CPU threads, where the target uses no GPU."""
+    headline = facts.headline
+    share = detail(facts, _AWAIT)
+    if headline is None or not share or uses_gpu(facts):
+        return facts
+    states = {**headline.states, "lock": state(facts, "lock") + share}
+    states["gpu_wait"] -= share
+    kinds = {key: part for key, part in headline.detail.items() if key != _AWAIT}
+    return replace(facts, headline=_headline(headline, states, {**kinds, "lock.await": share}))
 
 
 def gpu_busy(facts: Facts) -> float | None:

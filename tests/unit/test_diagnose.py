@@ -253,6 +253,13 @@ def test_backward_is_told_by_the_thread_that_works_for_it() -> None:
     assert alone.id == "mixed"
 
 
+def test_xla_on_the_cpu_is_not_bound_by_a_gpu() -> None:
+    found = verdict(facts({"gpu_wait.await": 0.92, "native": 0.05}))
+    assert found.id == "cpu-bound"
+    assert "GPU" not in " ".join((found.title, found.sentence, *found.evidence))
+    assert verdict(facts({"gpu_wait.await": 0.92, "native": 0.05}, busy=0.9)).id == "gpu-bound"
+
+
 def test_waiting_for_its_own_pool_is_computing() -> None:
     found = verdict(facts({"lock.pool": 0.4, "native": 0.5}, cores_used=12.0))
     assert (found.id, found.title) == ("cpu-bound", "CPU bound: native code")
