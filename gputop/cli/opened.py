@@ -32,7 +32,7 @@ class Opened:
 
     def exit_code(self) -> int:
         """Wait for a launched program to end and return its code as a shell would; 0 for an attached one."""
-        return self.launched.wait() or 0 if self.launched is not None else 0
+        return self.launched.wait() if self.launched is not None else 0
 
 
 def open_target(invocation: Invocation) -> Opened:
@@ -55,7 +55,7 @@ def open_target(invocation: Invocation) -> Opened:
     try:
         environ = camera.launch_environment(os.environ)
         launched = launch(invocation.program, output=invocation.flags.output, environ=environ)
-        return Opened(describe(launched.pid), launched, camera)
+        return Opened(launched.describe(), launched, camera)
     except BaseException:
         camera.close()
         raise

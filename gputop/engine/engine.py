@@ -135,6 +135,8 @@ class Engine:
         if changed is not None:
             self._accept(changed)
             self._tell_collectors(changed)
+        if (note := self._follower.note(now)) is not None:
+            self._accept(note)
         if self._ended_at is None and self.exited is not None:
             self._ended_at = now
         if self._ended_at is not None and now - self._ended_at > _AFTERMATH:
