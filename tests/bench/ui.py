@@ -35,8 +35,9 @@ def canned(scene: str, hz: float) -> FakeSource:
 
     def summary(window: Window, columns: int, thread: Thread | None = None) -> Summary:
         if not ready or len(ready[0].timeline.columns) != columns:
-            end = source.clock()
-            ready[:] = [make(Window(end - 60 + at / hz, end + at / hz), columns) for at in range(_ANSWERS)]
+            first = source.clock() - _ANSWERS / hz
+            ends = [first + at / hz for at in range(_ANSWERS)]
+            ready[:] = [make(Window(end - 60, end), columns) for end in ends]
         return ready[next(turn) % _ANSWERS]
 
     source.summary = summary  # type: ignore[method-assign]

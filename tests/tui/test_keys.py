@@ -273,6 +273,8 @@ async def test_clicks() -> None:
         assert app.scene.view.sort == "total"
         await pilot.click("#hot", offset=(30, 4))
         assert app.scene.table.cursor(app.scene.view) == 2
+        await pilot.click("#status", offset=(text(app, "status").index("pause") + 1, 0))
+        assert app.scene.view.paused is not None
         await pilot.click("#verdict", offset=(3, 0))
         await until(pilot, lambda: not isinstance(app.screen, Overview))
 

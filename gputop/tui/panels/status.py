@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.model import Note
-from gputop.tui.actions import ACTIONS
+from gputop.tui.actions import ACTIONS, Action
 from gputop.tui.cells import Line, Span, clock_time, duration, line, percent, width_of, wrap
 from gputop.tui.panels.base import Panel, Rows, padded
 from gputop.tui.view import Scene
@@ -47,13 +47,18 @@ def _note(scene: Scene, note: Note, width: int, rows: int) -> list[Line]:
 def _status(scene: Scene, width: int, height: int) -> list[Line]:
     if scene.prompt:
         return padded([_prompt(scene, width)], width, height)
+    left = _left(scene, width)
+    return padded([line(left, width, _keys(width - width_of(left) - 2), (" ", "text/bar"))], width, height)
+
+
+def _left(scene: Scene, width: int) -> list[Span]:
     chip, words = _mode(scene)
     left: list[Span] = [(f" {chip[0]} ", f"ink/{chip[1]}!b"), (f" {words}" if words else "", "text/bar")]
     if scene.busy:
         left += [("  ", "text/bar"), (scene.busy, "accent/bar")]
     elif width >= _WIDE:
         left += _sampling(scene)
-    return padded([line(left, width, _keys(width - width_of(left) - 2), (" ", "text/bar"))], width, height)
+    return left
 
 
 def _prompt(scene: Scene, width: int) -> Line:
@@ -69,7 +74,7 @@ def _prompt(scene: Scene, width: int) -> Line:
 
 def _sampling(scene: Scene) -> list[Span]:
     cost = scene.summary.cost if scene.summary else None
-    if cost is None or not scene.source.live:
+    if cost is None or not scene.source.live or scene.source.exited is not None:
         return []
     rates = f"stacks {cost.stack_rate_hz:.0f} Hz {scene.glyphs.dot} peek {cost.peek_rate_hz:.0f} Hz"
     rates += f" ({cost.limited})" if cost.limited else ""
@@ -111,19 +116,33 @@ def _exit_words(scene: Scene, code: int | None) -> str:
     return f"{with_code} after {duration(lived) if lived >= 60 else f'{lived:.0f} s'}, still browsable"
 
 
-def _keys(room: int) -> list[Span]:
-    """Return the keys worth showing, as many as fit, the most useful first."""
-    spans: list[Span] = []
+def _hints(room: int) -> list[tuple[Action, list[Span]]]:
+    """Return the actions worth showing with their words, as many as fit, the most useful first."""
+    hints: list[tuple[Action, list[Span]]] = []
     for action in sorted((item for item in ACTIONS if item.hint), key=lambda item: item.rank):
         item: list[Span] = [("  ", "text/bar"), (action.shown, "accent/bar!b"), (f" {action.hint}", "dim/bar")]
-        if width_of(spans) + width_of(item) > room:
+        room -= width_of(item)
+        if room < 0:
             break
-        spans += item
+        hints.append((action, item))
+    return hints
+
+
+def _keys(room: int) -> list[Span]:
+    spans = [span for _, item in _hints(room) for span in item]
     return [*spans, (" ", "text/bar")] if spans else []
 
 
-def _click(_scene: Scene, _x: int, _y: int, _width: int) -> str:
-    return "app.help"
+def _click(scene: Scene, x: int, _y: int, width: int) -> str:
+    """Return the action of the hint at `x`; the hints end one cell before the right edge."""
+    hints = _hints(width - width_of(_left(scene, width)) - 2)
+    right = width - 1
+    for action, item in reversed(hints):
+        left = right - width_of(item)
+        if left <= x < right:
+            return action.method
+        right = left
+    return ""
 
 
 def _message_rows(scene: Scene, width: int, height: int) -> Rows:
