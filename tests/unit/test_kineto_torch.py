@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
+from gputop.errors import SnapshotError
 from gputop.model import Frame, ProcessBatch, ProcessInfo, Session, StackBatch, StackSegment
 from gputop.snapshot.camera import Camera
-from gputop.snapshot.kineto import apart, route
+from gputop.snapshot.kineto import apart, detect, directory, enable, route
 from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import GDB, READY, SAMPLED, Policy
 from gputop.snapshot.tracks import STACKS_TID
@@ -179,3 +180,42 @@ def test_running_program_is_switched_on_only_with_consent(camera: Camera, tmp_pa
     assert (code, errors) == (0, "")
     assert "gdb" in asked[1]
     check_trace(saved(path), program)
+
+
+#: What `sys.remote_exec` does in the target: run a file in its main thread.
+EXECUTING = """if True:
+    import sys, torch
+    for script in sys.stdin:
+        exec(compile(open(script.strip()).read(), script, "exec"), {})
+        print("done", "_gputop_enable" in globals(), flush=True)
+"""
+
+
+def test_script_for_newer_pythons_switches_polling_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script alone: handing it over needs Python 3.14, so here the target runs it when told."""
+    with subprocess.Popen(
+        [sys.executable, "-c", EXECUTING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        shared = directory.make(program.pid)
+
+        def hand_over(pid: int, command: list[str]) -> subprocess.CompletedProcess[str]:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            print(command[-1], file=program.stdin, flush=True)
+            assert program.stdout.readline() == "done False\n", "leaves no name behind"
+            return subprocess.CompletedProcess(command, 0, "", "")
+
+        monkeypatch.setattr(enable, "_run_as_owner", hand_over)
+        try:
+            variables = directory.polling_variables(shared, {})
+            enable.with_interpreter(program.pid, shared, variables, wait)
+            deadline = time.monotonic() + 5
+            while detect.polling(program.pid) is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert detect.polling(program.pid) == shared.inside
+            shared.remove("status")
+            with pytest.raises(SnapshotError, match=r"has used torch\.profiler before"):
+                enable.with_interpreter(program.pid, shared, variables, wait)
+        finally:
+            program.kill()
+            shared.close()
