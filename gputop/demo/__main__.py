@@ -14,7 +14,7 @@ from gputop.demo import STAGES
 from gputop.demo.pictures import make_pictures
 from gputop.demo.stages import BY_NAME, Answers, Load
 
-_PICTURES = 12
+_PICTURES = 8
 
 
 def main() -> None:
