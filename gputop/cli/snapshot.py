@@ -12,6 +12,9 @@ from gputop.errors import OK
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options
 
+#: A launched program may take so long to import torch before the trace begins, seconds.
+_TORCH_IMPORT_S = 20.0
+
 
 def run(invocation: Invocation) -> int:
     """Write the trace and return the exit code."""
@@ -29,6 +32,7 @@ def _live(invocation: Invocation) -> int:
     flags = invocation.flags
     options = Options(flags.duration, flags.stacks, flags.shapes)
     with watching(invocation) as watch:
+        watch.engine.await_torch(_TORCH_IMPORT_S, _progress)
         saved = watch.engine.snapshot(flags.trace, 0.0, options, _progress, _consent(flags.yes))
         watch.engine.stop()
         _tell(saved)

@@ -191,6 +191,10 @@ class Engine:
         """Tell which trace of the target a snapshot would give now; reads /proc, some milliseconds."""
         return self._camera.route(self.session.root)
 
+    def await_torch(self, seconds: float, progress: Callable[[str], None]) -> None:
+        """Give a program that was just launched the time to import torch; at once where that is not awaited."""
+        self._camera.await_torch(self.session.root, seconds, self._wait, progress)
+
     def snapshot(
         self,
         path: Path | None,
@@ -220,8 +224,11 @@ class Engine:
         return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
 
     def _wait(self, until: float) -> bool:
-        """Wait until a time of our clock; False at once when the engine is being stopped."""
-        return not self._stopping.wait(max(0.0, until - self._clock()))
+        """Wait until a time of our clock; False when the engine is being stopped or the target has ended."""
+        while (left := until - self._clock()) > 0 and self._ended_at is None:
+            if self._stopping.wait(min(left, _FOLLOW_EVERY)):
+                return False
+        return self._ended_at is None
 
     def note(self, key: str, what: str, remedy: str = "") -> None:
         """Show something about the engine itself on the screen and in reports."""
