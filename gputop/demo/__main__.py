@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 
 from gputop.demo import STAGES
@@ -20,30 +21,28 @@ _PICTURES = 8
 def main() -> None:
     """Run a stage; Ctrl-C and SIGTERM end it, the end of whoever started it does not."""
     flags = _parser().parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
     load_model, what = _plain_model() if flags.no_torch or not importlib.util.find_spec("torch") else _torch_model()
     answers = BY_NAME[flags.stage](make_pictures(_PICTURES), load_model)
     say(f"{flags.stage}: {STAGES[flags.stage]} ({what})")
-    count = count_answers(flags.stage, answers, flags.seconds)
+    count = count_answers(flags.stage, answers, flags.seconds, stop)
     say(f"{flags.stage}: {count} images in all")
 
 
-def count_answers(stage: str, answers: Answers, seconds: float) -> int:
-    """Take answers for so long, tell once a second how fast they come, and return how many there were."""
+def count_answers(stage: str, answers: Answers, seconds: float, stop: threading.Event) -> int:
+    """Take answers for so long or until `stop`, tell once a second how fast they come, and return how many came."""
     count, told, told_at = 0, 0, time.monotonic()
     end = told_at + seconds
-    try:
-        for count, _ in enumerate(answers, 1):
-            now = time.monotonic()
-            if now - told_at >= 1:
-                say(f"{stage}: {(count - told) / (now - told_at):6.1f} images/s")
-                told, told_at = count, now
-            if now >= end:
-                break
-    except KeyboardInterrupt:
-        pass
-    finally:
-        answers.close()
+    for count, _ in enumerate(answers, 1):
+        now = time.monotonic()
+        if now - told_at >= 1:
+            say(f"{stage}: {(count - told) / (now - told_at):6.1f} images/s")
+            told, told_at = count, now
+        if now >= end or stop.is_set():
+            break
+    answers.close()
     return count
 
 

@@ -71,9 +71,9 @@ def threads(pictures: Sequence[Picture], load_model: Load) -> Answers:
     count = min(max(os.cpu_count() or 1, 4), 8)
     shares = [itertools.cycle([*pictures[first:], *pictures[:first]]) for first in range(count)]
     workers = [threading.Thread(target=serve, args=(mine,), name=f"decoder-{n}") for n, mine in enumerate(shares)]
-    for worker in workers:
-        worker.start()
     try:
+        for worker in workers:
+            worker.start()
         while True:
             yield answers.get()
     finally:
