@@ -166,11 +166,14 @@ def _inside(level: int, floor: int, per_row: int, bottom: bool) -> int:
 
 
 def merged(spans: Iterable[Span]) -> Line:
-    """Join neighbouring spans of one style."""
+    """Join neighbouring spans of one style; a blank joins any span on the same background (fewer bytes to write)."""
     out: list[Span] = []
     texts: list[str] = []
     current = ""
     for text, style in spans:
+        if text == " " and "/" in style and current.endswith(style[style.index("/") :]):
+            texts.append(text)
+            continue
         if style != current and texts:
             out.append(("".join(texts), current))
             texts = []

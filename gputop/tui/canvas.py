@@ -58,7 +58,7 @@ class Canvas(Widget):
         for y, (before, now) in enumerate(zip(old, self._paint(size), strict=True)):
             if before is now:
                 continue
-            start, end = _changed(before, now, size.width)
+            start, end = changed_columns(before, now, size.width)
             self.refresh(Region(start, y, end - start, 1))
 
     def _paint(self, size: Size) -> list[Line]:
@@ -107,7 +107,7 @@ def _as_ascii(text: str) -> str:
     return "".join(char if char.isascii() else "?" * cell_len(char) for char in text.translate(_PLAIN))
 
 
-def _changed(old: Line, new: Line, width: int) -> tuple[int, int]:
+def changed_columns(old: Line, new: Line, width: int) -> tuple[int, int]:
     """Return the columns between the first and the last span that differ."""
     start = 0
     for before, now in zip(old, new, strict=False):

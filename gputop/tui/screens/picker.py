@@ -120,7 +120,8 @@ class Picker(Screen[None]):
                 (f" {row.python or ('yes' if row.runs_python else '-'):<8}", f"dim{back}"),
             ]
         head.append((" GPU " if row.uses_gpu else "     ", f"gpu{back}!b"))
-        return line([*head, (row.command, f"strong{back}")], width, fill=(" ", f"text{back}"))
+        tone = "strong" if row.readable else "dim"
+        return line([*head, (row.command, f"{tone}{back}")], width, fill=(" ", f"text{back}"))
 
     def _foot(self, count: int, width: int) -> Line:
         keys = [("↑↓ " if self._gputop.glyphs.fine else "arrows ", "accent/bar!b"), ("choose  ", "dim/bar")]
