@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gputop.analysis import diagnose, hot, roles, timeline
+from gputop.analysis import diagnose, hot, roles, tiles, timeline
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.results import FunctionRow, Headline, LineRow, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, thread_states
@@ -35,6 +35,7 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
     session = store.session
     if session is None:
         raise ValueError("nothing can be summed up before the session is known")
+    tiles.of(store).turn()
     watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None)
     hosts, gpus = store.hosts(window), store.gpus(window)
     samples, failed = store.stack_quality(window)

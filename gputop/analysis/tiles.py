@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from math import ceil, floor
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from gputop.analysis import rules
@@ -20,17 +21,56 @@ from gputop.store import Store, ThreadKey
 _TILES_S = (10.0, 2.0)
 #: A thread that never had more rows than this in a window is sooner added up than put together from tiles.
 _FEW_ROWS = 40
-#: Most tiles and classifications kept; forgetting them costs only the time to work them out again.
-_MOST_TILES, _MOST_CLASSIFIED = 50_000, 20_000
+#: Entries kept at most where nobody calls `turn`.
+_MOST = 20_000
+
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
+
+
+class Generations(Generic[_Key, _Item]):
+    """A cache that forgets what was not asked for in the last two turns."""
+
+    def __init__(self) -> None:
+        self._now: dict[_Key, _Item] = {}
+        self._before: dict[_Key, _Item] = {}
+
+    def __len__(self) -> int:
+        return len(self._now) + len(self._before)
+
+    def get(self, key: _Key) -> _Item | None:
+        """Return what is kept, which is then kept for another turn; else None."""
+        item = self._now.get(key)
+        if item is None and (item := self._before.pop(key, None)) is not None:
+            self._now[key] = item
+        return item
+
+    def put(self, key: _Key, item: _Item) -> None:
+        """Keep something."""
+        if len(self._now) >= _MOST:
+            self.turn()
+        self._now[key] = item
+
+    def turn(self) -> None:
+        """Begin another turn."""
+        self._now, self._before = {}, self._now
 
 
 class Tiles:
-    """What was worked out from one store already."""
+    """What was worked out from one store already; as much of it as the last two summaries needed."""
 
     def __init__(self) -> None:
         self._many: set[ThreadKey] = set()
-        self._tallies: dict[tuple[ThreadKey, Window], tuple[Hashable, Tally]] = {}
-        self._classified: dict[tuple[int, int], tuple[Observation, Stack | None, Classified]] = {}
+        self._tallies: Generations[tuple[ThreadKey, Window, bool], tuple[Hashable, Tally]] = Generations()
+        self._classified: Generations[tuple[int, int], tuple[Observation, Stack | None, Classified]] = Generations()
+
+    def __len__(self) -> int:
+        return len(self._tallies) + len(self._classified)
+
+    def turn(self) -> None:
+        """Forget what the summary before the last one needed and the last one did not."""
+        self._tallies.turn()
+        self._classified.turn()
 
     def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
         """Return what a thread did in the window."""
@@ -41,19 +81,22 @@ class Tiles:
             return tally(peeks, segments, self.classified)
         result = Tally()
         for part, whole in _parts(window):
-            result.add(self.kept(store, key, part) if whole else self._fresh(store, key, part))
+            result.add(self._kept(store, key, part) if whole else self._fresh(store, key, part))
         return result
 
-    def kept(self, store: Store, key: ThreadKey, tile: Window) -> Tally:
-        """Return what a thread did in a stretch of time that will be asked for again; do not change the result."""
+    def column(self, store: Store, key: ThreadKey, window: Window) -> Tally:
+        """Return what a thread did in one column of a timeline, without its stacks; do not change the result."""
+        return self._kept(store, key, window, stacks=False)
+
+    def _kept(self, store: Store, key: ThreadKey, tile: Window, stacks: bool = True) -> Tally:
         revision = store.revision(tile)
-        found = self._tallies.get((key, tile))
+        found = self._tallies.get((key, tile, stacks))
         if found and found[0] == revision:
             return found[1]
-        if len(self._tallies) >= _MOST_TILES:
-            self._tallies.clear()
         result = self._fresh(store, key, tile)
-        self._tallies[key, tile] = revision, result
+        if not stacks:
+            result.stacks.clear()
+        self._tallies.put((key, tile, stacks), (revision, result))
         return result
 
     def _fresh(self, store: Store, key: ThreadKey, window: Window) -> Tally:
@@ -64,11 +107,9 @@ class Tiles:
         pair = id(observation), id(stack)
         found = self._classified.get(pair)
         if found is None:
-            if len(self._classified) >= _MOST_CLASSIFIED:
-                self._classified.clear()
             state = rules.classify(observation)
             found = observation, stack, state if stack is None else rules.refine(state, stack)
-            self._classified[pair] = found  # with both objects, so that their identities stay theirs
+            self._classified.put(pair, found)  # with both objects, so that their identities stay theirs
         return found[2]
 
 

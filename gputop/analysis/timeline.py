@@ -65,7 +65,7 @@ def _columns(store: Store, key: ThreadKey | None, edges: Sequence[float]) -> Ite
         yield from (Column(step.start, step.seconds, {}) for step in steps)
         return
     kept = tiles.of(store)
-    tallies = [kept.kept(store, key, step) for step in steps]
+    tallies = [kept.column(store, key, step) for step in steps]
     habits = Tally()
     for tally in tallies:
         habits.learn(tally)

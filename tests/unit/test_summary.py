@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gputop.analysis import tiles
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import Verdict
 from gputop.analysis.summary import headline_key, summarise
@@ -200,3 +201,14 @@ def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lost.utilization == NA("lost")
     assert facts.gpu_utilization == 0.5
     assert facts.window == WINDOW
+
+
+def test_hours_of_summaries_keep_only_what_the_last_ones_needed() -> None:
+    store = stored()
+    kept: list[int] = []
+    for second in range(0, 400, 4):
+        store.add(peeks(PID, [(second, second + 2.0, PYTHON), (second + 2.0, second + 4.0, SYNC)]))
+        store.add(stacks(PID, [(second, second + 2.0, (MAIN, DECODE)), (second + 2.0, second + 4.0, (MAIN, STEP))]))
+        summarise(store, Window(max(0, second - 20), second + 4.0), columns=24)
+        kept.append(len(tiles.of(store)))
+    assert max(kept[50:]) == max(kept[10:50])
