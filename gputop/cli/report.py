@@ -55,9 +55,8 @@ def _live(invocation: Invocation) -> int:
         duration = _DURATION
     with watching(invocation) as watch:
         window = watch.wait(duration)
-        summary = watch.engine.summary(window, _COLUMNS)
-        watch.engine.stop()
-        _print(summary, invocation.flags.json)
+        watch.engine.stop()  # the last stacks come in only then
+        _print(watch.engine.summary(window, _COLUMNS), invocation.flags.json)
         return watch.exit_code()
 
 

@@ -14,9 +14,6 @@ from gputop.errors import INTERRUPTED
 from gputop.model import Window
 from gputop.session import SessionWriter
 
-#: Python stacks arrive in windows of one second: what was seen at the end is known this much later, seconds.
-LATE = 1.6
-
 
 class Watch:
     """An engine over a target, watched from now on."""
@@ -40,10 +37,7 @@ class Watch:
         while time.monotonic() < deadline and self.engine.exited is None:
             if self.interrupted.wait(min(0.05, max(0.0, deadline - time.monotonic()))):
                 break
-        window = Window(self.started, min(time.monotonic(), deadline))
-        if not self.interrupted.is_set():
-            time.sleep(LATE)
-        return window
+        return Window(self.started, min(time.monotonic(), deadline))
 
     def exit_code(self) -> int:
         """Return what the shell shall see: the launched program's own code once it has ended."""

@@ -95,12 +95,12 @@ class Engine:
         self._thread.start()
 
     def stop(self) -> None:
-        """End sampling, helpers and the recording; may be called twice."""
+        """End sampling, helpers and the recording, what was sampled last still counts; may be called twice."""
         self._stopping.set()
+        self._stop_collectors()
         self._batches.put(None)
         if self._thread.is_alive():
             self._thread.join(_STOP_WITHIN)
-        self._stop_collectors()
         self._camera.close()
         if self._recording is not None:
             self._recording.close()

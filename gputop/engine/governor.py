@@ -16,7 +16,7 @@ from gputop.config import Settings
 
 #: Parts of the own budget that each sampler may use whatever the others do. The rest is for the screen, the GPU thread
 #: and the analysis, whose cost does not depend on these rates.
-_QUOTAS = {"py-spy": 0.55, "peek": 0.3}
+QUOTAS = {"py-spy": 0.55, "peek": 0.3}
 #: Slowest rates that still say something: one stack in 100 ms, one look in 200 ms. Faster than the fastest only costs.
 _SLOWEST = {"py-spy": 10.0, "peek": 5.0}
 _FASTEST = 500.0
@@ -68,14 +68,14 @@ class Governor:
             stopped: share of the last second that the most stopped thread was held up.
         """
         self._past.append(_Second(own_cpu, stopped, self._rates))
-        self._rates = {part: self._stepped(part, self._affordable(part)) for part in _QUOTAS}
+        self._rates = {part: self._stepped(part, self._affordable(part)) for part in QUOTAS}
         return Rates(self._rates["py-spy"], self._rates["peek"], self._reason())
 
     def _affordable(self, part: str) -> float:
         """Return the rate that the budgets afford, by what one sample has cost."""
         used = [second.own_cpu.get(part, 0.0) for second in self._past]
         others = median(sum(second.own_cpu.values()) for second in self._past) - median(used)
-        allowance = max(_QUOTAS[part] * self._own_budget, self._own_budget - others)
+        allowance = max(QUOTAS[part] * self._own_budget, self._own_budget - others)
         rate = _over(allowance, _each(used, self._past, part))
         if part == "peek":
             held_up = [second.stopped for second in self._past]
