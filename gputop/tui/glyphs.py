@@ -104,13 +104,13 @@ SETS = {"braille": BRAILLE, "block": BLOCK, "ascii": ASCII}
 
 
 def choose(name: str, encoding: str | None) -> Glyphs:
-    """Return the set called `name`; "auto" means braille, or ASCII where the terminal's encoding is not UTF-8.
+    """Return the set called `name`; "auto" means blocks, or ASCII where the terminal's encoding is not UTF-8.
 
     An encoding that cannot write a set's characters gets ASCII whatever was asked for.
     """
     if not _is_utf8(encoding):
         return ASCII
-    return BRAILLE if name == "auto" else SETS[name]
+    return BLOCK if name == "auto" else SETS[name]
 
 
 def _is_utf8(encoding: str | None) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gputop.analysis.results import Summary, Window
 from gputop.model import Session
-from gputop.tui.glyphs import BRAILLE, Glyphs
+from gputop.tui.glyphs import BLOCK, Glyphs
 from gputop.tui.source import Source, Thread
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Scene:
     view: View = field(default_factory=View)
     summary: Summary | None = None
     now: float = 0.0
-    glyphs: Glyphs = BRAILLE
+    glyphs: Glyphs = BLOCK
     coloured: bool = True
     output: list[str] = field(default_factory=list)
     busy: str = ""

@@ -19,7 +19,7 @@ def test_q_ends_it_and_the_terminal_is_as_before() -> None:
     with Terminal(shows(), PYTHONIOENCODING="utf-8") as terminal:
         written = terminal.expect("train_step")
         assert _COLOUR.search(written)
-        assert "⣀".encode() in written
+        assert "▁".encode() in written
         terminal.press("q")
         end = terminal.expect("outcome: quit")
         assert b"\x1b[?1049l" in end

@@ -105,8 +105,9 @@ def _colourless(segment: Segment) -> bool:
 @pytest.mark.parametrize(
     ("asked", "encoding", "name"),
     [
-        ("auto", "utf-8", "braille"),
-        ("auto", "UTF8", "braille"),
+        ("auto", "utf-8", "block"),
+        ("auto", "UTF8", "block"),
+        ("braille", "utf-8", "braille"),
         ("block", "utf-8", "block"),
         ("ascii", "utf-8", "ascii"),
         ("auto", "ascii", "ascii"),

@@ -10,7 +10,8 @@ from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.view import Scene
 
-_FULL = 6
+#: Rows of a GPU in full, and the fewest that are worth it (title, utilisation, memory).
+_FULL, _LEAST = 6, 3
 _LABEL, _VALUE, _MORE, _MOST_BAR = 7, 17, 17, 24
 #: What GPM says about the use of the GPU while it is busy: metric, label, and label where room is scarce.
 _EFFICIENCY = (
@@ -37,10 +38,9 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     if not gpus:
         words = _missing(scene)
         return padded([rule(scene, [("GPU", "strong!b")], width), line(((f"  {words}", "dim"),), width)], width, height)
-    if len(gpus) <= 2 and height >= _FULL * len(gpus):
-        lines = [row for gpu in gpus for row in _full(scene, gpu, width)]
-    elif len(gpus) == 1:
-        lines = _full(scene, gpus[0], width)
+    each = height // len(gpus)
+    if len(gpus) == 1 or (len(gpus) == 2 and each >= _LEAST):
+        lines = [row for gpu in gpus for row in padded(_full(scene, gpu, width), width, min(each, _FULL))]
     else:
         lines = _listed(scene, gpus, width, height)
     return padded(lines, width, height)

@@ -10,7 +10,8 @@ from gputop.tui.panels.base import Panel, Rows
 from gputop.tui.view import Scene
 
 _LEAST_COMMAND = 14
-_TALL = 40
+#: Cells between two facts, and all others that are not text: at both ends, after the command, before the right side.
+_BETWEEN, _MARGINS = 3, 6
 
 
 class _Fact(NamedTuple):
@@ -69,11 +70,12 @@ def _cost(cost: CostBatch | None) -> list[_Fact]:
 def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     facts = [*_facts(scene), *_cost(scene.summary.cost if scene.summary else None)]
     command = " ".join(scene.session.root.cmdline) or scene.session.root.name
-    chosen = _chosen(facts, width - min(len(command), max(_LEAST_COMMAND, width // 3)) - 2)
+    sides = len({fact.right for fact in facts})
+    chosen = _chosen(facts, width - min(len(command), max(_LEAST_COMMAND, width // 3)) - _MARGINS + sides * _BETWEEN)
     dot = f" {scene.glyphs.dot} "
     left = _joined([fact for fact in chosen if not fact.right], dot)
     right = _joined([fact for fact in chosen if fact.right], dot)
-    room = width - sum(len(text) for text, _ in (*left, *right)) - 5
+    room = width - sum(len(text) for text, _ in (*left, *right)) - _MARGINS
     shown = fit(command, min(room, len(command)), scene.glyphs.ellipsis) if room > 0 else ""
     return [
         line(
@@ -89,7 +91,7 @@ def _chosen(facts: list[_Fact], room: int) -> list[_Fact]:
     """Return the facts of the lowest priorities that fit, in their own order."""
     kept: set[int] = set()
     for fact in sorted(facts, key=lambda fact: fact.priority):
-        room -= len(fact.text) + 3
+        room -= len(fact.text) + _BETWEEN
         if room < 0:
             break
         kept.add(fact.priority)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 from gputop.analysis.results import Headline, Series, Timeline
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
@@ -60,28 +60,32 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
         lines.append(_title(scene, width))
     lines.append(_legend(scene, width))
     lines += _chart(scene, timeline, width, plan.chart)
-    for index, (label, series, style, value) in enumerate(curves[: plan.curves]):
-        lines += _curve(scene, label, series, style, value, width, 2 if index < plan.tall else 1)
+    for index, item in enumerate(curves[: plan.curves]):
+        lines += _drawn(scene, item, width, 2 if index < plan.tall else 1)
     if plan.axis:
         lines.append(_axis(scene, width))
     return padded(lines, width, height)
 
 
-class _Plan:
-    """How the rows of the panel are used."""
+class _Plan(NamedTuple):
+    """How many rows each part gets; `tall` of the curves have two."""
 
-    def __init__(self, height: int, curves: int) -> None:
-        self.title = height >= 5
-        rest = height - 1 - self.title
-        self.curves = min(curves, max(0, (rest - 1) // 2))
-        rest -= self.curves
-        self.axis = rest >= 5
-        rest -= self.axis
-        self.tall = min(self.curves, max(0, (rest - 4) // 3))
-        self.chart = max(1, rest - self.tall)
+    title: bool
+    chart: int
+    curves: int
+    tall: int
+    axis: bool
 
 
-_plan = _Plan
+def _plan(height: int, curves: int) -> _Plan:
+    title = height >= 5
+    rest = height - 1 - title
+    shown = min(curves, max(0, (rest - 1) // 2))
+    rest -= shown
+    axis = rest >= 5
+    rest -= axis
+    tall = min(shown, max(0, (rest - 4) // 3))
+    return _Plan(title, max(1, rest - tall), shown, tall, axis)
 
 
 def _title(scene: Scene, width: int) -> Line:
@@ -168,20 +172,23 @@ def _share(headline: Headline | None, row: int, right: int, height: int) -> tupl
 
 # ----------------------------------------------------------------------------------------------- the curves
 
-_Curve = tuple[str, Sequence[Value], str, str]
+
+class _Curve(NamedTuple):
+    """One curve: its label, its values, its style, and its newest value in words, long and short."""
+
+    label: str
+    values: tuple[Value, ...]
+    style: str
+    words: str
+    short: str
 
 
 def _curves(scene: Scene, timeline: Timeline) -> list[_Curve]:
-    """Return (label, values, style, newest value in words), the most telling first."""
-    memory = dict(zip((item.label for item in timeline.gpus), timeline.gpu_memory, strict=False))
-    one = len(timeline.gpus) == 1
-    found: list[_Curve] = []
-    for index, series in enumerate(timeline.gpus[:_MOST_GPUS]):
-        found.append((f"GPU {index}", series.values, "gpu", f"util {percent(_newest(series))}"))
-    found.append(("CPU", timeline.cpu.values, "cpu", _cpu_words(scene, timeline.cpu)))
-    if one and memory:
-        series = timeline.gpu_memory[0]
-        found.append(("mem", series.values, "memory", _memory_words(scene, series)))
+    """Return the curves, the most telling first."""
+    found = [_gpu_curve(series) for series in timeline.gpus[:_MOST_GPUS]]
+    found.append(_cpu_curve(scene, timeline.cpu))
+    if len(timeline.gpus) == len(timeline.gpu_memory) == 1:
+        found.append(_memory_curve(scene, timeline.gpu_memory[0]))
     return found
 
 
@@ -192,44 +199,48 @@ def _newest(series: Series) -> Value:
     return series.values[-1] if series.values else NA("nothing was sampled")
 
 
-def _cpu_words(scene: Scene, series: Series) -> str:
+def _gpu_curve(series: Series) -> _Curve:
+    now = percent(_newest(series))
+    return _Curve(series.label, series.values, "gpu", f"util {now}", now)
+
+
+def _cpu_curve(scene: Scene, series: Series) -> _Curve:
     host = scene.summary.host if scene.summary else None
-    if host is None or not host.processes:
-        return percent(_newest(series))
-    known = [process.cpu for process in host.processes if not isinstance(process.cpu, NA)]
-    return f"{sum(known):.1f} of {len(host.cores)} cores"
+    words = short = percent(_newest(series))
+    if host is not None and host.processes:
+        used = sum(process.cpu for process in host.processes if not isinstance(process.cpu, NA))
+        words, short = f"{used:.1f} of {len(host.cores)} cores", f"{used:.1f} cores"
+    return _Curve("CPU", series.values, "cpu", words, short)
 
 
-def _memory_words(scene: Scene, series: Series) -> str:
+def _memory_curve(scene: Scene, series: Series) -> _Curve:
     gpus = scene.summary.gpus if scene.summary else ()
-    if not gpus:
-        return percent(_newest(series))
-    used, total = gpus[0].metric("memory_used_bytes"), gpus[0].metric("memory_total_bytes")
-    return f"{gib(used)} of {gib(total)} GiB"
+    words = short = percent(_newest(series))
+    if gpus:
+        used, total = gib(gpus[0].metric("memory_used_bytes")), gib(gpus[0].metric("memory_total_bytes"))
+        words, short = f"{used} of {total} GiB", f"{used} GiB"
+    return _Curve("mem", series.values, "memory", words, short)
 
 
-def _curve(
-    scene: Scene, label: str, values: Sequence[Value], style: str, value: str, width: int, height: int
-) -> list[Line]:
+def _drawn(scene: Scene, item: _Curve, width: int, height: int) -> list[Line]:
     left, right = _gutters(width)
     count = width - left - right
-    shown = tuple(values)[-count:]
-    shown = (NA("before the first sample"),) * (count - len(shown)) + shown
-    rows = curve(shown, height, style, scene.glyphs)
+    missing = count - len(item.values[-count:])
+    shown = (NA("before the first sample"),) * missing + item.values[-count:]
+    axis = scene.glyphs.axis if left >= 7 else " "
     lines = []
-    for row, cells in enumerate(rows):
+    for row, cells in enumerate(curve(shown, height, item.style, scene.glyphs)):
         last = row == height - 1
-        head = f"{label if last else '':>{left - 2}} {scene.glyphs.axis if left >= 7 else ' '}"
-        tail = _tail(value, right) if last else ""
+        head = f"{item.label[: left - 2] if last else '':>{left - 2}} {axis}"
+        tail = _tail(item, right) if last else ""
         lines.append(line(((head, "dim"), *cells, (tail, "text")), width))
     return lines
 
 
-def _tail(value: str, right: int) -> str:
+def _tail(item: _Curve, right: int) -> str:
     if right >= 20:
-        return f"   {value}"
-    short = value.removeprefix("util ").replace(" of ", "/").replace(" cores", "")
-    return f"{short:>{right}}" if len(short) <= right else fit(f" {short}", right)
+        return f"   {item.words}"
+    return f"{item.short:>{right}}" if len(item.short) <= right else ""
 
 
 def _axis(scene: Scene, width: int) -> Line:
