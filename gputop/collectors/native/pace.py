@@ -48,8 +48,8 @@ class Pace:
         wanted = self._slowed * min(_OWN_SHARE / max(used, 1e-4), _RECOVERY)
         self._slowed = min(max(wanted, _SLOWEST, self._slowed / 2), 1.0)
 
-    def delay(self, task: Task, before: Counters | None, elapsed: float, main: bool) -> float:
-        """Return the seconds to the next look at a thread that has just been looked at.
+    def after(self, task: Task, before: Counters | None, elapsed: float, main: bool) -> tuple[bool, float]:
+        """Return whether a thread that has just been looked at is looked at often, and the seconds to its next look.
 
         Args:
             task: the thread.
@@ -63,7 +63,8 @@ class Pace:
         rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
         floor = min(_MAIN_THREADS / max(self.processes, 1), 1.0) if main else 0.0
         interval = 1 / (rate * max(self._slowed, floor))
-        return max(interval * self._random.uniform(1 - _JITTER, 1 + _JITTER), self._pay_back(task, elapsed))
+        jittered = interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)
+        return often, max(jittered, self._pay_back(task, elapsed))
 
     def _pay_back(self, task: Task, elapsed: float) -> float:
         """Return the seconds until the thread may be held up again."""

@@ -20,6 +20,8 @@ from gputop.model import Observation, PeekBatch, PeekSample
 
 _MAX_POLLED = 16
 _ATTEMPTS = 2
+#: So many threads are taken up at a time: a thousand at once would hold up the looks at the others.
+_MAX_NEW = 100
 #: Kernel's state letters as `Observation.stopped` gives them.
 _STOPPED = {"T": "T", "t": "T", "D": "D", "Z": "Z", "X": "Z"}
 #: A process's start time is known to a clock tick, and the wall clock may be stepped.
@@ -80,13 +82,14 @@ class Process:
 
     Attributes:
         pid: as seen from here.
+        started_unix: when it started; 0 when that is not known.
         tasks: its live threads by native id.
         refusal: why the kernel does not let us look into it; empty when it does.
         draft: the samples since the last batch.
     """
 
     def __init__(self, pid: int, started_unix: float, tools: Tools) -> None:
-        self.pid = pid
+        self.pid, self.started_unix = pid, started_unix
         self._tools = tools
         self._space = AddressSpace(pid, tools.arch, tools.modules)
         self._program = _program(pid)
@@ -108,7 +111,7 @@ class Process:
         if tids:
             self._notice_exec()
             self._space.refresh_if_old()
-        for tid in sorted(tids - self.tasks.keys()):
+        for tid in sorted(tids - self.tasks.keys())[:_MAX_NEW]:
             task = self.tasks[tid] = Task(self.pid, tid, now, keep_open=room > 0)
             room -= 1
             yield task
@@ -203,7 +206,7 @@ class Process:
     def _slept_on(self, task: Task, counters: Counters | None) -> bool:
         """Has it not run since it was last looked at, blocked?"""
         look, before = task.look, task.counters
-        if look is None or look.running or counters is None or before is None:
+        if look is None or look.running or not task.settled or counters is None or before is None:
             return False
         return counters.slices == before.slices
 
@@ -245,6 +248,7 @@ class Process:
         return Look(running=True, complete=False, unreadable=reason)
 
     def _blocked(self, task: Task, line: bytes) -> Look:
+        task.settled = False
         stopped = _STOPPED.get(task.read_state(), "")
         call = parse_call(line)
         if call is None or not call.stack_pointer:
@@ -254,6 +258,7 @@ class Process:
             return Look(complete=False, stopped=stopped, unreadable=f"stack: {error_text()}")
         registers = tools.arch.blocked_registers(call.stack_pointer, call.program_counter)
         chain = tools.unwinder.chain(self._space, registers, tools.stack)
+        task.settled = not chain.lost
         name = syscalls.name_of(call.number, tools.arch.name) if call.number >= 0 else ""
         return Look(False, name, self._waits_on(name, call), chain.sites, chain.complete, stopped)
 

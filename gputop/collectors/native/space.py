@@ -61,6 +61,7 @@ class AddressSpace:
         self._calls: dict[int, bool] = {}
         self._interpreter: tuple[tuple[int, int], ...] = ()
         self._next_refresh = self._full_refresh = 0.0
+        self._pause = _MIN_REFRESH_S
 
     def forget(self) -> None:
         """Forget everything: the process runs another program now."""
@@ -162,9 +163,9 @@ class AddressSpace:
                 mappings = parse_maps(file.read())
         except OSError:
             mappings = []
-        self._take(mappings)
+        self._pause = _MIN_REFRESH_S if self._take(mappings) else min(2 * self._pause, _FULL_REFRESH_S)
         took = time.monotonic() - started
-        self._next_refresh = started + max(_MIN_REFRESH_S, took / _REFRESH_SHARE)
+        self._next_refresh = started + max(self._pause, took / _REFRESH_SHARE)
         self._full_refresh = started + max(_FULL_REFRESH_S, took / _REFRESH_SHARE)
         return True
 
@@ -173,12 +174,15 @@ class AddressSpace:
         if time.monotonic() >= self._full_refresh:
             self.refresh()
 
-    def _take(self, mappings: list[Mapping]) -> None:
-        code = [mapping for mapping in mappings if mapping.executable]
-        if code != self._mappings:
-            self._mappings, self._starts = code, [mapping.start for mapping in code]
-            self._places.clear()
-            self._calls.clear()
-            keys = {(mapping.start - mapping.offset, mapping.inode, mapping.path) for mapping in code}
-            self._loaded = {key: module for key, module in self._loaded.items() if key in keys}
+    def _take(self, mappings: list[Mapping]) -> bool:
+        """Use these mappings; return whether the code has changed."""
         self._interpreter = interpreter_data(mappings)
+        code = [mapping for mapping in mappings if mapping.executable]
+        if code == self._mappings:
+            return False
+        self._mappings, self._starts = code, [mapping.start for mapping in code]
+        self._places.clear()
+        self._calls.clear()
+        keys = {(mapping.start - mapping.offset, mapping.inode, mapping.path) for mapping in code}
+        self._loaded = {key: module for key, module in self._loaded.items() if key in keys}
+        return True

@@ -73,7 +73,8 @@ class Task:
         name: the kernel's name for it.
         looked: when it was looked at last.
         counters: its counters then; None where the kernel keeps none.
-        look: what was seen then; None at first and when that was not certain.
+        look: what was seen then; None at first.
+        settled: seeing the same again would give the same look.
         copy: bytes of stack to copy.
         busy_until: it is looked at often up to this time.
         owed_s: seconds that it was held up and that its budget has not paid back yet, as of `looked`.
@@ -89,6 +90,7 @@ class Task:
         self.looked = now
         self.counters = self.read_counters()
         self.look: Look | None = None
+        self.settled = False
         self.copy = FIRST_COPY
         self.busy_until = 0.0
         self.owed_s = 0.0

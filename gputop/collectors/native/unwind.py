@@ -48,10 +48,17 @@ class Stack(Protocol):
 
 
 class Chain(NamedTuple):
-    """Places from the leaf outwards, and whether the last one is the thread's start, reached by tables alone."""
+    """Places from the leaf outwards.
+
+    Attributes:
+        sites: the places.
+        complete: the last one is the thread's start, reached by tables alone.
+        lost: it ends at an address where no code is known (yet: the maps may be old).
+    """
 
     sites: tuple[Site, ...]
     complete: bool
+    lost: bool = False
 
 
 class Unwinder:
@@ -76,7 +83,7 @@ class Unwinder:
             where = address if interrupted else address - 1
             site = space.place(where)
             if site is None:
-                break
+                return Chain(tuple(sites), complete=False, lost=True)
             sites.append(site)
             rule = site.rule
             if site.outermost:
@@ -92,7 +99,7 @@ class Unwinder:
                 sites += self._skipped(space, registers, where - site.address + rule.start if rule else 0)
             elif not registers[counter]:
                 return Chain(tuple(sites), exact)
-        return Chain(tuple(sites), False)
+        return Chain(tuple(sites), complete=False)
 
     def _step(self, rule: cfi.Rule, registers: Registers, stack: Stack) -> bool:
         """Change the registers to the caller's; False (and unchanged) when something needed is not known."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import heapq
 import os
 import resource
 import select
@@ -13,9 +12,9 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
+from gputop.collectors.native.agenda import Action, Agenda
 from gputop.collectors.native.arch import Arch, here
 from gputop.collectors.native.memory import FIRST_COPY, StackCopy
 from gputop.collectors.native.modules import ModuleTable
@@ -31,8 +30,6 @@ _PR_SET_PDEATHSIG = 1
 _DISCOVER_S, _RENAME_S, _BATCH_S, _TIDY_S = 0.25, 2.0, 0.5, 0.1
 #: A batch waits this long for its symbols.
 _SYMBOLS_S = 1.0
-#: Things due within this time are done together, to wake up less often.
-_TOGETHER_S = 0.001
 #: While a thread is about to stop, commands are looked for this often.
 _WATCHFUL_S = 0.02
 _BACKLOG_BYTES = 4 << 20
@@ -41,9 +38,6 @@ _MAX_OPEN_FILES = 1 << 16
 _HOUSEKEEPING_SHARE = 0.005
 #: Descriptors left for everything but threads' /proc files (two each).
 _OTHER_FILES = 512
-
-#: Does something and returns when to do it again, None for never.
-Action = Callable[[float], "float | None"]
 
 
 class Worker:
@@ -58,8 +52,7 @@ class Worker:
         self._pace = Pace(50.0, 0.01)
         self._processes: dict[int, Process] = {}
         self._waiting: deque[tuple[Draft, dict[int, str]]] = deque()
-        self._queue: list[tuple[float, int, Action]] = []
-        self._count = 0
+        self._agenda = Agenda()
         self._room = (_raise_file_limit() - _OTHER_FILES) // 2
         self._running = True
 
@@ -68,22 +61,16 @@ class Worker:
         now = time.monotonic()
         actions: tuple[Action, ...] = (self._discover, self._rename, self._flush, self._tidy)
         for action in actions:
-            self._at(now, action)
+            self._agenda.add(now, action)
         while self._running:
-            self._sleep(self._queue[0][0] - time.monotonic())
-            horizon = time.monotonic() + _TOGETHER_S
-            while self._queue[0][0] <= horizon:
-                _, _, action = heapq.heappop(self._queue)
+            self._sleep(self._agenda.next_due - time.monotonic())
+            for action in self._agenda.due(time.monotonic()):
                 again = action(time.monotonic())
                 if again is not None:
-                    self._at(again, action)
+                    self._agenda.add(again, action)
                 if self._tools.tracer.pending:
                     self._late()
         self._symbols.close()
-
-    def _at(self, due: float, action: Action) -> None:
-        self._count += 1
-        heapq.heappush(self._queue, (due, self._count, action))
 
     def _sleep(self, seconds: float) -> None:
         """Wait until something is due, a command comes, or a thread stops that was asked to."""
@@ -121,7 +108,10 @@ class Worker:
         for pid in self._processes.keys() - {pid for pid, _ in wanted}:
             self._processes.pop(pid).close()
         for pid, started_unix in wanted:
-            if pid not in self._processes:
+            known = self._processes.get(pid)
+            if known is not None and known.started_unix != started_unix:
+                known.close()
+            if known is None or known.started_unix != started_unix:
                 self._processes[pid] = Process(pid, started_unix, self._tools)
         self._pace.processes = len(self._processes)
         self._discover(time.monotonic())
@@ -132,18 +122,19 @@ class Worker:
         for process in self._processes.values():
             for task in process.discover(now, room):
                 room -= 1
-                self._at(now, self._looker(process, task))
+                self._agenda.add(now, self._looker(process, task))
         return _next(now, _DISCOVER_S)
 
     def _looker(self, process: Process, task: Task) -> Action:
         main = process.pid == task.tid
 
-        def look(now: float) -> float | None:
+        def look(now: float) -> None:
             if not task.alive:
-                return None
+                return
             before, looked = task.counters, task.looked
             process.peek(task, self._pace.budget > 0)
-            return now + self._pace.delay(task, before, now - looked, main)
+            often, delay = self._pace.after(task, before, now - looked, main)
+            self._agenda.add(now + delay, look, patient=not often)
 
         return look
 
