@@ -128,6 +128,9 @@ def _parts(window: Window, lengths: Sequence[float] = _TILES_S) -> Iterator[tupl
         return
     length, *shorter = lengths
     first, last = ceil(window.start / length), floor(window.end / length)
+    if last - first > _MOST:
+        yield window, False
+        return
     if first > last:
         yield from _parts(window, shorter)
         return

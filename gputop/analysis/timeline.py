@@ -20,6 +20,8 @@ from gputop.store import Store, ThreadKey
 
 #: A reading stands for the time since the one before, at most this many seconds.
 _REACH_S = 2.0
+#: Shortest column; no source samples more often.
+_SHORTEST_S = 0.001
 _NOT_MEASURED = NA("not measured at that time")
 
 
@@ -54,7 +56,7 @@ def _edges(window: Window, columns: int) -> list[float]:
 
     The step is rounded, since a window of a minute is hardly ever exactly as long as the one before.
     """
-    step = max(round(window.seconds / columns, 6), 1e-6)
+    step = max(round(window.seconds / columns, 6), _SHORTEST_S)
     last = ceil(window.end / step)
     return [(last - columns + number) * step for number in range(columns + 1)]
 
@@ -81,7 +83,8 @@ def _columns(store: Store, key: ThreadKey | None, edges: Sequence[float]) -> Ite
 
 def _resampled(stretches: Iterable[_Stretch], edges: Sequence[float]) -> tuple[Value, ...]:
     """Return each column's mean, weighted by time; NA where nothing was measured."""
-    first, step, count = edges[0], edges[1] - edges[0], len(edges) - 1
+    first, count = edges[0], len(edges) - 1
+    step = (edges[-1] - first) / count
     sums, weights = [0.0] * count, [0.0] * count
     for start, end, value in stretches:
         for column in range(max(0, int((start - first) / step)), min(count, ceil((end - first) / step))):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from gputop.errors import RecordingError
-from gputop.model import Batch, HostBatch, Note, PeekBatch, StackBatch
+from gputop.model import Batch, HostBatch, Note, PeekBatch, Session, StackBatch
 from gputop.session.codec import MalformedError, decode
 from gputop.session.writer import VERSION
 from gputop.store import Store
@@ -18,6 +18,8 @@ _GZIP = 31
 _BLOCK = 1 << 20
 #: Longest line believed, bytes; a second of a thousand threads is a tenth of it.
 _LONGEST_LINE = 16 << 20
+#: Latest time believed, monotonic seconds: no machine has been up for thirty years.
+_LATEST = 1e9
 _RECORD_AGAIN = "record again: gputop record --pid PID -o FILE.gputop"
 
 
@@ -85,7 +87,7 @@ def _batches(path: Path) -> Iterator[Batch]:
 
 
 def _check_batch(batch: Batch) -> None:
-    """Refuse what the types allow but no collector writes: times that run backwards, references to nothing.
+    """Refuse what the types allow but no collector writes: impossible times, references to nothing.
 
     Raises:
         MalformedError: such a batch.
@@ -93,17 +95,22 @@ def _check_batch(batch: Batch) -> None:
     match batch:
         case PeekBatch():
             sound = all(
-                0 <= sample.observation < len(batch.observations) and sample.starved >= 0 and sample.seconds >= 0
+                0 <= sample.observation < len(batch.observations)
+                and sample.starved >= 0
+                and 0 <= sample.seconds <= sample.time <= _LATEST
                 for sample in batch.samples
             )
         case StackBatch():
-            sound = batch.start <= batch.end and all(
-                0 <= segment.stack < len(batch.stacks) and segment.start <= segment.end for segment in batch.segments
+            sound = 0 <= batch.start <= batch.end <= _LATEST and all(
+                0 <= segment.stack < len(batch.stacks) and 0 <= segment.start <= segment.end <= _LATEST
+                for segment in batch.segments
             )
         case HostBatch():
-            sound = batch.seconds >= 0
-        case _:
+            sound = 0 <= batch.seconds <= batch.time <= _LATEST
+        case Session():
             sound = True
+        case _:
+            sound = 0 <= batch.time <= _LATEST
     if not sound:
         raise MalformedError(f"{type(batch).__name__} that contradicts itself")
 

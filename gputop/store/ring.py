@@ -170,6 +170,8 @@ class Ring:
     def revision(self, window: Window) -> tuple[int | None, int]:
         """Return what changes whenever rows of threads within the window are added or dropped."""
         indexes = range(int(window.start // _REVISION_S), math.ceil(window.end / _REVISION_S))
+        if len(indexes) > len(self.revisions):
+            return self.horizon, sum(count for index, count in self.revisions.items() if index in indexes)
         return self.horizon, sum(self.revisions.get(index, 0) for index in indexes)
 
     def _string(self, chunk: Chunk, text: str) -> str:

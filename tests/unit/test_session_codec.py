@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop import model
+from gputop.analysis.summary import summarise
 from gputop.model import NA, Batch, Window
 from gputop.session import load
 from gputop.session.codec import BATCHES, MalformedError, decode, encode
 
-numbers = st.floats(-1e17, 1e17)
+numbers = st.floats(-1e17, 1e17) | st.integers(0, 2000).map(lambda tick: tick / 16)
 texts = st.text("abcxyz ./_<>", max_size=8)
 values = numbers | st.builds(NA, texts)
 small = st.integers(-(2**40), 2**40)
@@ -37,18 +38,28 @@ def test_every_batch_survives(data: st.DataObject, kind: type[Any]) -> None:
 
 @given(st.lists(kinds.flatmap(st.from_type), max_size=5))
 def test_any_well_typed_recording_can_be_stored(batches: list[Batch]) -> None:
-    """Numbers may be absurd, names empty, references wrong: the reader refuses it, or the store keeps it."""
+    """Numbers may be absurd, names empty, references wrong: the reader refuses it, or the store keeps it, and the
+    whole of it can be summed up."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run.gputop"
-        lines = [json.dumps({"recording": "gputop", "version": [1, 0]}), *map(encode, batches)]
+        lines = [json.dumps({"recording": "gputop", "version": [1, 0]}), *map(encode, [SESSION, *batches])]
         path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
         store = load(path)
     window = Window(-1e18, 1e18)
     for key in {*store.threads(window), *store.cpu(window)}:
         assert all(peek.seconds >= 0 for peek in store.peeks(key, window))
         assert all(segment.start <= segment.end for segment in store.segments(key, window))
-    assert len(store.gpus(window)) == sum(isinstance(batch, model.GpuBatch) for batch in batches)
-    store.hosts(window), store.span(), store.notes(), store.cost(1e18), store.processes(0.0)
+    assert len(store.gpus(window)) == sum(
+        isinstance(batch, model.GpuBatch) and 0 <= batch.time <= 1e9 for batch in batches
+    )
+    span = store.span() or Window(0.0, 0.0)
+    for shown in (span, Window(span.end - 60, span.end), Window(0.0, 1e9)):
+        summary = summarise(store, shown)
+        assert len(summary.timeline.columns) == 120
+        assert all(sum(row.states.values()) == pytest.approx(1.0, abs=1e-9) for row in summary.threads if row.states)
+
+
+SESSION = model.Session(model.ProcessInfo(7, 1, 1.7e9, ("python",)), 1.7e9, "box", 2, "0.1")
 
 
 def test_every_kind_of_batch_has_a_line() -> None:
