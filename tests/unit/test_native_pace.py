@@ -66,9 +66,10 @@ def test_the_budget_bounds_the_time_that_the_target_is_held_up(program: str, tmp
         batches = watch.batches
     covered = batches[-1].end - batches[0].start
     held = sum(batch.stopped_s for batch in batches)
-    longest = max(batch.stopped_s / batch.stops for batch in batches if batch.stops)
     assert held > 0
-    assert held <= budget * (covered + 1) + 10 * longest
+    # What the budget pays back, a second's credit, and one stop on a machine whose CPUs are all taken.
+    assert held <= budget * (covered + 1) + 0.02
+    assert sum(batch.stops for batch in batches) < 500 * covered / 2
 
 
 @needs_gcc
