@@ -129,6 +129,13 @@ class Engine:
         self.store.add(batch)
         if self._recording is not None:
             self._recording.write(batch)
+            self._watch_recording(self._recording)
+
+    def _watch_recording(self, recording: SessionWriter) -> None:
+        """Say once that the recording has ended early; sampling goes on."""
+        if recording.error is not None:
+            self._recording = None
+            self.note("recording", recording.error.what, recording.error.remedy)
 
     def _follow(self, now: float) -> None:
         changed = self._follower.poll(now)

@@ -18,6 +18,9 @@ from gputop.snapshot.kineto.route import SAMPLED, Route
 from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 
+#: A recording is read to be looked at as a whole: some ten hours at the default rates.
+_LIMIT_BYTES = 1 << 30
+
 
 class Replay:
     """Answers from a recording; nothing runs.
@@ -31,7 +34,7 @@ class Replay:
     output: Path | None = None
 
     def __init__(self, path: Path) -> None:
-        self.store = Store()
+        self.store = Store(_LIMIT_BYTES)
         for batch in read_session(path):
             self.store.add(batch)
         session, span = self.store.session, self.store.span()
