@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,17 +76,9 @@ def _record_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _record(invocation: Invocation) -> int:
-    from gputop.cli.watch import watching
-    from gputop.session import SessionWriter
+    from gputop.cli.record import run
 
-    recording = SessionWriter(invocation.flags.file)
-    with watching(invocation, recording) as watch:
-        watch.wait(invocation.flags.duration)
-        watch.engine.stop()
-        print(
-            f"recorded {invocation.flags.file}; look at it with: gputop replay {invocation.flags.file}", file=sys.stderr
-        )
-        return watch.opened.exit_code()
+    return run(invocation)
 
 
 def _replay_arguments(parser: argparse.ArgumentParser) -> None:
