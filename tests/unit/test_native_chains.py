@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from tests.unit.native_tools import compiled, names, needs_gcc, needs_ptrace, ru
 pytestmark = [needs_gcc, needs_ptrace]
 
 needs_gdb = pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
-needs_pyspy = pytest.mark.skipif(shutil.which("py-spy") is None, reason="no py-spy on the PATH")
+PYSPY = Path(sys.executable).with_name("py-spy")
+needs_pyspy = pytest.mark.skipif(not PYSPY.exists(), reason="no py-spy beside this Python")
 
 NESTED = ["inner", "middle", "outer"]
 #: What each mode of `chains.c` shows of the program's own functions, leaf first.
@@ -53,24 +56,28 @@ def _own(seen: Observation) -> list[str]:
     return [frame.symbol for frame in seen.chain if frame.module.startswith("chains") or not frame.module]
 
 
-@pytest.mark.parametrize("mode", MODES)
+def _seen(program: str, modes: Iterable[str]) -> dict[str, Observation]:
+    """Run the program in several modes at once; return what is seen of each once it has arrived."""
+    with ExitStack() as stack:
+        targets = {mode: stack.enter_context(running(program, mode)) for mode in modes}
+        watch = stack.enter_context(watching(*(target.pid for target in targets.values())))
+        return {mode: watch.see(_arrived, target.pid) for mode, target in targets.items()}
+
+
 @pytest.mark.parametrize("flags", [(), ("-O0", "-fno-omit-frame-pointer"), ("-fno-plt", "-fno-omit-frame-pointer")])
-def test_the_chain_is_the_one_that_the_program_has(directory: Path, mode: str, flags: tuple[str, ...]) -> None:
-    with running(compiled(directory, "chains", *flags), mode) as target, watching(target.pid) as watch:
-        seen = watch.see(_arrived)
-    assert _own(seen) == MODES[mode]
-    assert seen.complete
-    assert seen.running == mode.startswith("spin")
-    if not seen.running:
-        assert (seen.syscall, seen.waits_on) == ("clock_nanosleep", "timer")
+def test_the_chain_is_the_one_that_the_program_has(directory: Path, flags: tuple[str, ...]) -> None:
+    for mode, seen in _seen(compiled(directory, "chains", *flags), MODES).items():
+        assert _own(seen) == MODES[mode]
+        assert seen.complete, mode
+        assert seen.running == mode.startswith("spin")
+        if not seen.running:
+            assert (seen.syscall, seen.waits_on) == ("clock_nanosleep", "timer")
 
 
-@pytest.mark.parametrize("mode", ["park", "spin"])
-def test_code_without_a_file_is_passed_through_but_not_called_complete(program: str, mode: str) -> None:
-    with running(program, f"{mode}-generated") as target, watching(target.pid) as watch:
-        seen = watch.see(_arrived)
-    assert _own(seen) == [mode, *GENERATED]
-    assert not seen.complete
+def test_code_without_a_file_is_passed_through_but_not_called_complete(program: str) -> None:
+    for mode, seen in _seen(program, ["park-generated", "spin-generated"]).items():
+        assert _own(seen) == [mode.partition("-")[0], *GENERATED]
+        assert not seen.complete
 
 
 @pytest.mark.parametrize("frame_pointer", ["-fno-omit-frame-pointer", "-fomit-frame-pointer"])
@@ -95,12 +102,16 @@ def test_every_instruction_of_prologue_and_epilogue(program: str) -> None:
     assert all(seen.complete for _, seen in watch.seen() if "call_often" in names(seen))
 
 
-def test_deep_recursion_is_followed_beyond_the_first_copy(directory: Path, program: str) -> None:
+def test_deep_recursion_is_followed_beyond_the_first_copy(program: str) -> None:
     depth = 900
-    for mode in ("park", "spin"):
-        with running(program, f"{mode}-deep", str(depth)) as target, watching(target.pid) as watch:
-            seen = watch.see(lambda seen: _arrived(seen) and seen.complete)
-        assert names(seen).count("outer") == depth + 1
+    with (
+        running(program, "park-deep", str(depth)) as parked,
+        running(program, "spin-deep", str(depth)) as spinning,
+        watching(parked.pid, spinning.pid) as watch,
+    ):
+        for target in (parked, spinning):
+            seen = watch.see(lambda seen: _arrived(seen) and seen.complete, target.pid)
+            assert names(seen).count("outer") == depth + 1
 
 
 def test_endless_recursion_is_cut(program: str) -> None:
@@ -153,7 +164,7 @@ def _agree(ours: Observation, theirs: list[str]) -> None:
 
 
 @needs_gdb
-@pytest.mark.parametrize("mode", ["park", "spin", "spin-callback", "park-thread", "spin-thread"])
+@pytest.mark.parametrize("mode", ["spin-callback", "park-thread", "spin-thread"])
 def test_gdb_sees_the_same(directory: Path, program: str, mode: str) -> None:
     with running(program, mode) as target:
         with watching(target.pid) as watch:
@@ -208,7 +219,7 @@ def test_pyspy_sees_the_same_of_a_python_program(python_script: str) -> None:
             watch.see(lambda seen: "qsort" in " ".join(names(seen)))
             watch.wait_for(lambda watch: len({sample.tid for sample, _ in watch.seen()}) == 3, "three threads")
         last = {sample.tid: seen for sample, seen in watch.seen()}
-        command = ["py-spy", "dump", "--native", "--pid", str(target.pid)]
+        command = [str(PYSPY), "dump", "--native", "--pid", str(target.pid)]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     compared = 0
     for part in output.split("\nThread ")[1:]:

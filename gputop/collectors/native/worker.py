@@ -28,6 +28,7 @@ from gputop.collectors.native.wire import Receiver, Sender
 
 _PR_SET_PDEATHSIG = 1
 _DISCOVER_S, _RENAME_S, _BATCH_S, _TIDY_S = 0.25, 2.0, 0.5, 0.1
+_FIRST_BATCH_S = 0.15
 #: A batch waits this long for its symbols.
 _SYMBOLS_S = 1.0
 #: While a thread is about to stop, commands are looked for this often.
@@ -114,7 +115,13 @@ class Worker:
             if known is None or known.started_unix != started_unix:
                 self._processes[pid] = Process(pid, started_unix, self._tools)
         self._pace.processes = len(self._processes)
-        self._discover(time.monotonic())
+        now = time.monotonic()
+        self._discover(now)
+        self._agenda.add(now + _FIRST_BATCH_S, self._flush_early)
+
+    def _flush_early(self, now: float) -> None:
+        """Send what there is of processes that have just been begun with, so that there is soon something to show."""
+        self._flush(now)
 
     def _discover(self, now: float) -> float:
         """Begin to look at new threads; forget processes that ended."""
