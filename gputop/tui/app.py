@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from gputop.analysis.results import Summary
 from gputop.config import Settings
+from gputop.errors import GputopError
 from gputop.tui import glyphs, terminal, theme
 from gputop.tui.actions import ACTIONS, APP
 from gputop.tui.background import Feed, Question
@@ -272,12 +273,20 @@ class GputopApp(App[Outcome]):
 
 
 def show(source: Source, settings: Settings) -> Outcome:
-    """Show the screen over a source until the user leaves it."""
+    """Show the screen over a source until the user leaves it.
+
+    Raises:
+        GputopError: the screen failed.
+    """
     return _run(GputopApp(settings, source, encoding=_encoding(), colour=_colour()))
 
 
 def pick(attach: Attach, settings: Settings) -> Outcome:
-    """Show the list of processes, then the screen over the one that `attach` opens."""
+    """Show the list of processes, then the screen over the one that `attach` opens.
+
+    Raises:
+        GputopError: the screen failed.
+    """
     from gputop.target.find import Finder
 
     return _run(GputopApp(settings, find=Finder().find, attach=attach, encoding=_encoding(), colour=_colour()))
@@ -285,7 +294,9 @@ def pick(attach: Attach, settings: Settings) -> Outcome:
 
 def _run(app: GputopApp) -> Outcome:
     outcome = app.run(mouse=app.settings.mouse)
-    return outcome if outcome is not None else Outcome.LOST
+    if outcome is None:  # Textual has printed the traceback
+        raise GputopError("the screen ended by a fault of its own", "gputop report works without it")
+    return outcome
 
 
 def _encoding() -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 
 import pytest
@@ -68,6 +69,15 @@ def test_a_hang_up_that_the_screen_cannot_obey_ends_the_process_the_hard_way() -
     watch.stop()
     os.close(read)
     assert calls == ["lost", 128 + signal.SIGHUP]
+
+
+def test_a_fault_of_the_screen_is_no_quiet_end() -> None:
+    """The traceback is shown, and the caller learns of it."""
+    fault = "import gputop.tui.panels.hot as hot; hot.rule = None\n"
+    with Terminal([sys.executable, "-c", fault + shows()[2]]) as terminal:
+        written = terminal.expect("the screen ended by a fault of its own")
+        assert b"TypeError" in written
+        assert terminal.process.wait(5) == 1
 
 
 def test_no_mouse_leaves_the_mouse_to_the_terminal() -> None:

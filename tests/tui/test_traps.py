@@ -211,11 +211,18 @@ async def test_only_what_changed_is_painted() -> None:
         assert [old is new for old, new in zip(before, after, strict=True)].count(False) == 1
 
 
-async def test_resizing_through_every_kind_of_layout() -> None:
-    async with running(SCENES["exotic"](), size=(160, 48)) as (app, pilot):
+@pytest.mark.parametrize("keys", [[], ["t", "end"], ["question_mark"], ["enter"], ["q"], ["slash", "a"], ["s"]])
+async def test_every_screen_fits_every_size(keys: list[str]) -> None:
+    source = SCENES["exotic"]()
+    source.launched, source.question = True, "May gputop run torch.profiler inside pid 4121? " * 5
+    async with running(source, size=(160, 48)) as (app, pilot):
+        await pilot.press(*keys)
         for size in ((40, 10), (250, 60), (1, 1), (116, 9)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-            for canvas in app.screen.query(Canvas):
-                for strip in canvas.render_lines(canvas.size.region) if canvas.size.area else ():
-                    assert strip.cell_length == canvas.size.width
+            canvases = [canvas for canvas in app.screen.query(Canvas) if canvas.size.area]
+            assert canvases
+            for canvas in canvases:
+                strips = canvas.render_lines(canvas.size.region)
+                assert {strip.cell_length for strip in strips} == {canvas.size.width}
+                assert len(strips) == canvas.size.height

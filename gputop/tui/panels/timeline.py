@@ -94,7 +94,8 @@ def _title(scene: Scene, width: int) -> Line:
         [(fit(headline.name, min(28, len(headline.name))), "strong!b")] if headline else [("timeline", "title")]
     )
     if headline:
-        name += [(f" {scene.glyphs.dot} what it does", "title")]
+        process = f" of pid {headline.pid}" if headline.pid != scene.session.root.pid else ""
+        name += [(f"{process} {scene.glyphs.dot} what it does", "title")]
     seconds = scene.summary.window.seconds if scene.summary else scene.view.seconds
     span = f"last {seconds:.0f} s"
     right: list[Span] = [(span, "title")]

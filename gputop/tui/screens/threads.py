@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -66,27 +66,22 @@ class Threads(Screen["Thread | None"]):
         self._page = max(1, height - _HEAD - 1)
         self._keep_in_sight(rows)
         back = [("Enter ", "accent!b"), ("look at it", "dim"), ("   Esc ", "accent!b"), ("back", "dim")]
-        lines = [rule(scene, [(f"{len(rows)} threads", "strong!b")], width, back), self._heads(width)]
+        lines = [rule(scene, [(f"{len(rows)} threads", "strong!b")], width, back), _heads(width)]
         lines += [self._row(row, width) for row in rows[self._top : self._top + self._page]]
         if not rows:
             lines.append(line((("  no thread seen yet", "dim"),), width))
         return padded(lines, width, height)
 
-    def _heads(self, width: int) -> Line:
-        name, bar_width = _widths(width)
-        texts = f"  {fit('thread', name)} {fit('role', 10)} {'tid':>8}  {'cpu':>6}  {fit('doing', bar_width)}"
-        return line(((texts, "dim"),), width)
-
     def _row(self, row: ThreadRow, width: int) -> Line:
         scene = self._gputop.scene
         back = "/select" if (row.pid, row.tid) == self._selected else ""
-        name, bar_width = _widths(width)
-        drawn = bar(in_order(row.states.items()), bar_width, scene.glyphs, scene.coloured, "base")
+        columns = _columns(width)
+        drawn = bar(in_order(row.states.items()), columns.bar, scene.glyphs, scene.coloured, "base")
         mark = scene.glyphs.live if (row.pid, row.tid) == scene.view.thread else " "
         spans: list[Span] = [
             (f"{mark} ", f"accent{back}"),
-            (fit(row.name, name, scene.glyphs.ellipsis), f"strong{back}" + ("!b" if row.main else "")),
-            (f" {fit(row.role, 10)} {row.tid:>8}  {percent(row.cpu):>6}  ", f"dim{back}"),
+            (fit(row.name, columns.name, scene.glyphs.ellipsis), f"strong{back}" + ("!b" if row.main else "")),
+            (_facts(columns, row.role, str(row.pid), str(row.tid), percent(row.cpu)), f"dim{back}"),
             *drawn,
             (f"  {_most(row)}", f"text{back}"),
         ]
@@ -146,11 +141,34 @@ class Threads(Screen["Thread | None"]):
         self.action_step(-3)
 
 
-def _widths(width: int) -> tuple[int, int]:
-    """Return the widths of the name and of the bar."""
-    rest = width - 34
-    name = max(8, min(32, rest // 3))
-    return name, max(4, min(60, rest - name - 26))
+class _Columns(NamedTuple):
+    """Widths of the columns; `ids` shows role, process and thread id."""
+
+    name: int
+    ids: bool
+    bar: int
+
+
+#: Columns of role, ids and CPU use; of CPU use alone; of the words after the bar; of the mark before the name.
+_IDS, _CPU, _WORDS, _MARK = 38, 9, 18, 2
+
+
+def _columns(width: int) -> _Columns:
+    ids = width >= 90
+    rest = width - _MARK - (_IDS if ids else _CPU) - _WORDS
+    name = max(8, min(32, rest // 2))
+    return _Columns(name, ids, max(4, min(60, rest - name)))
+
+
+def _facts(columns: _Columns, role: str, pid: str, tid: str, cpu: str) -> str:
+    ids = f" {fit(role, 10)} {pid:>8} {tid:>8}" if columns.ids else ""
+    return f"{ids} {cpu:>6}  "
+
+
+def _heads(width: int) -> Line:
+    columns = _columns(width)
+    facts = _facts(columns, "role", "pid", "tid", "cpu")
+    return line(((f"  {fit('thread', columns.name)}{facts}doing", "dim"),), width)
 
 
 def _most(row: ThreadRow) -> str:
