@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from gputop.collectors.native import client
 from gputop.collectors.native.ptrace import tracer_of
 from gputop.collectors.native.task import Task
 from gputop.model import PeekBatch
-from tests.unit.native_tools import compiled, needs_gcc, needs_ptrace, running, watching
+from tests.unit.native_tools import SOURCES, compiled, needs_gcc, needs_ptrace, running, watching
 
 pytestmark = [needs_gcc, needs_ptrace]
 
@@ -179,3 +180,32 @@ def test_a_thread_that_another_tracer_has_is_left_alone(programs: dict[str, str]
         before = _values(counters, 1)
         while _values(counters, 1) == before:
             time.sleep(0.001)
+
+
+def test_a_worker_that_hangs_is_killed_and_replaced(
+    programs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_SILENCE_S", 1.0)
+    with running(programs["counts"], str(tmp_path / "counters"), "1") as target:
+        with watching(target.pid) as watch:
+            watch.wait_for(lambda seen: seen.batches, "a batch")
+            os.kill(watch.collector.own_pids()[0], signal.SIGSTOP)
+            watch.wait_for(lambda seen: any("silent" in note.what for note in seen.notes), "the note")
+            told = len(watch.batches)
+            watch.wait_for(lambda seen: len(seen.batches) > told, "a batch of the next worker")
+        _assert_runs_on(target.pid, tmp_path / "counters", 1)
+
+
+def test_a_32_bit_program_is_said_to_be_one_and_spoils_nothing(programs: dict[str, str], tmp_path: Path) -> None:
+    narrow = tmp_path / "narrow"
+    flags = ["-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"]
+    built = subprocess.run(["gcc", *flags, "-o", str(narrow), str(SOURCES / "narrow.c")], capture_output=True)
+    if built.returncode:
+        pytest.skip("gcc makes no 32-bit programs here")
+    with running(str(narrow)) as first, running(programs["counts"], str(tmp_path / "counters"), "1") as second:
+        with watching(first.pid, second.pid) as watch:
+            assert "32-bit" in watch.see(lambda seen: seen.unreadable, first.pid).unreadable
+            told = len(watch.seen(second.pid))
+            watch.wait_for(lambda seen: len(seen.seen(second.pid)) > told + 20)
+        assert all(seen.complete for _, seen in watch.seen(second.pid))
+        assert first.poll() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -28,6 +29,9 @@ _BOOT = (
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 #: A worker that ran this long gets the first pause again.
 _HEALTHY_S = 10.0
+#: A worker says something twice a second. One that does not may hang in a read (a dead network file system, a hostile
+#: FUSE); it is killed, which frees whatever it may be holding.
+_SILENCE_S = 5.0
 _FAREWELL_S, _JOIN_S = 0.1, 0.15
 
 
@@ -142,11 +146,14 @@ class PeekCollector:
         receiver = Receiver(worker.stdout.fileno())
         reason = ""
         try:
-            while True:
+            while select.select([worker.stdout], [], [], _SILENCE_S)[0]:
                 for message in receiver.receive():
                     reason = self._take(*message) or reason
+            worker.kill()
+            reason = f"it was silent for {_SILENCE_S:.0f} s"
         except EOFError:
-            return self._bury(worker, reason)
+            pass
+        return self._bury(worker, reason)
 
     def _spawn(self) -> subprocess.Popen[bytes] | None:
         """Start a worker and tell it everything; None when we were stopped in the meantime."""
@@ -174,15 +181,19 @@ class PeekCollector:
             self._emit(values[0])
             self._note("worker", "")
         elif kind == "refused":
-            pid, reason = values
-            what = f"native stacks of process {pid} cannot be read: {reason}" if reason else ""
-            self._note(f"refused.{pid}", what, ptrace_remedy() if reason else "")
+            self._refuse(*values)
         elif kind == "unsupported":
             self._note("arch", f"native stacks are not supported on {values[0]}: x86-64 and aarch64 only")
             self._stopping.set()
         elif kind == "crashed":
             return str(values[0])
         return ""
+
+    def _refuse(self, pid: int, refusal: tuple[str, bool] | None) -> None:
+        """Say that a process cannot be looked into, and what helps; withdraw it when it can again, or has ended."""
+        reason, permission = refusal or ("", False)
+        what = f"native stacks of process {pid} cannot be read: {reason}" if refusal else ""
+        self._note(f"refused.{pid}", what, ptrace_remedy() if permission else "")
 
     def _note(self, key: str, what: str, remedy: str = "") -> None:
         """Say something, or withdraw it, unless that is what was said last."""

@@ -45,7 +45,7 @@ class StackCopy:
     Attributes:
         base: address of the first word.
         size: bytes copied.
-        short: a word beyond the copy was asked for and not available.
+        short: a word not far beyond the copy was asked for, and more could have been copied.
     """
 
     def __init__(self) -> None:
@@ -57,6 +57,7 @@ class StackCopy:
         self._pid = 0
         self._grows = False
         self.base = self.size = 0
+        self._asked = 0
         self.short = False
 
     def fill(self, pid: int, stack_pointer: int, size: int, grows: bool = False) -> bool:
@@ -72,7 +73,7 @@ class StackCopy:
             Whether anything was copied; when not, `ctypes.get_errno()` says why.
         """
         self.base = stack_pointer & ~7
-        self._pid, self._grows, self.short = pid, grows, False
+        self._pid, self._asked, self._grows, self.short = pid, size, grows, False
         self._here.length = self._there.length = size
         self._there.base = self.base
         self.size = max(_readv(pid, self._here_at, 1, self._there_at, 1, 0), 0) & ~7
@@ -87,7 +88,8 @@ class StackCopy:
 
     def _beyond(self, address: int) -> int | None:
         if not self._grows:
-            self.short = self.short or address >= self.base + self.size
+            if self.size + 7 >= self._asked and 0 <= address - self.base - self.size < MAX_COPY:
+                self.short = True
             return None
         data = read_memory(self._pid, address, 8)
         return int.from_bytes(data, "little") if len(data) == 8 else None

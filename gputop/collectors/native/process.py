@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gputop.collectors.native import syscalls
 from gputop.collectors.native.arch import Arch
-from gputop.collectors.native.memory import MAX_COPY, StackCopy, error_text, read_memory
+from gputop.collectors.native.memory import FIRST_COPY, MAX_COPY, StackCopy, error_text, read_memory
 from gputop.collectors.native.modules import ModuleTable
 from gputop.collectors.native.ptrace import Outcome, Tracer, tracer_of
 from gputop.collectors.native.space import AddressSpace
@@ -20,6 +20,8 @@ from gputop.model import Observation, PeekBatch, PeekSample
 
 _MAX_POLLED = 16
 _ATTEMPTS = 2
+#: A thread's name is read again after this time: programs name their threads when they run already.
+_RENAME_S = 2.0
 #: So many threads are taken up at a time: a thousand at once would hold up the looks at the others.
 _MAX_NEW = 100
 #: Kernel's state letters as `Observation.stopped` gives them.
@@ -38,6 +40,13 @@ class Tools(NamedTuple):
     unwinder: Unwinder
 
 
+class Refusal(NamedTuple):
+    """Why the kernel does not let us look into a process, and whether more rights would help."""
+
+    reason: str
+    permission: bool
+
+
 class Draft:
     """A batch in the making: samples refer to looks, whose names may not be known yet."""
 
@@ -46,20 +55,22 @@ class Draft:
         self.end = start
         self.looks: dict[Look, int] = {}
         self.samples: list[PeekSample] = []
+        self.names: dict[int, str] = {}
         self.stops = self.failed = 0
         self.stopped_s = 0.0
 
-    def add(self, tid: int, look: Look, now: float, seconds: float, starved: float) -> None:
+    def add(self, task: Task, look: Look, now: float, seconds: float, starved: float) -> None:
         """Add one sample."""
         index = self.looks.setdefault(look, len(self.looks))
-        self.samples.append(PeekSample(now, tid, index, seconds, starved))
+        self.samples.append(PeekSample(now, task.tid, index, seconds, starved))
+        self.names[task.tid] = task.name
 
     @property
     def named(self) -> bool:
         """Are all symbols known?"""
         return all(look.named for look in self.looks)
 
-    def batch(self, names: dict[int, str], rate_hz: float) -> PeekBatch:
+    def batch(self, rate_hz: float) -> PeekBatch:
         """Return the batch, with names; equal observations become one."""
         observations: dict[Observation, int] = {}
         place = [observations.setdefault(look.observation(), len(observations)) for look in self.looks]
@@ -69,7 +80,7 @@ class Draft:
             end=self.end,
             observations=tuple(observations),
             samples=tuple(sample._replace(observation=place[sample.observation]) for sample in self.samples),
-            names=names,
+            names=self.names,
             stops=self.stops,
             stopped_s=self.stopped_s,
             failed=self.failed,
@@ -84,7 +95,6 @@ class Process:
         pid: as seen from here.
         started_unix: when it started; 0 when that is not known.
         tasks: its live threads by native id.
-        refusal: why the kernel does not let us look into it; empty when it does.
         draft: the samples since the last batch.
     """
 
@@ -95,7 +105,7 @@ class Process:
         self._program = _program(pid)
         self._gone = not _is_the_one(pid, started_unix)
         self.tasks: dict[int, Task] = {}
-        self.refusal = ""
+        self._refusals: dict[str, Refusal] = {}
         self.draft = Draft(pid, time.monotonic())
 
     def discover(self, now: float, room: int) -> Iterator[Task]:
@@ -126,6 +136,11 @@ class Process:
             return set()
 
     @property
+    def refusal(self) -> Refusal | None:
+        """Why the kernel does not let us look into it, None when it does."""
+        return next(iter(self._refusals.values()), None)
+
+    @property
     def ended(self) -> bool:
         """Has it ended?"""
         return self._gone
@@ -137,11 +152,6 @@ class Process:
             self._space.forget()
             for task in self.tasks.values():
                 task.look = None
-
-    def rename(self) -> None:
-        """Read the threads' names again."""
-        for task in self.tasks.values():
-            task.name = task.read_name() or task.name
 
     def close(self) -> None:
         """Follow it no longer."""
@@ -181,14 +191,16 @@ class Process:
         starved = 0.0
         if counters is not None and task.counters is not None:
             starved = min(max(counters.delay_ns - task.counters.delay_ns, 0) / 1e9, seconds)
-        self.draft.add(task.tid, look, now, seconds, starved)
+        self.draft.add(task, look, now, seconds, starved)
         task.looked, task.counters = now, counters
         task.look = look
+        if now - task.named > _RENAME_S:
+            task.named, task.name = now, task.read_name() or task.name
 
     def _see(self, task: Task, counters: Counters | None, may_stop: bool) -> Look | None:
         """Return what the thread does now, None when that cannot be told (yet)."""
         line = task.read("syscall")
-        self.refusal = ""
+        self._refusals.pop("read", None)
         if line.startswith(b"running"):
             return self._running(task, counters, may_stop)
         if self._slept_on(task, counters):
@@ -215,6 +227,7 @@ class Process:
             return Look(running=True, complete=False, unreadable="the budget allows no stops")
         outcome = self._tools.tracer.take(self.pid, task.tid, task.copy)
         if outcome is Outcome.TAKEN:
+            self._refusals.pop("stop", None)
             self._account(task, counters)
             return self._stopped_look(task)
         if outcome in (Outcome.PENDING, Outcome.GONE):
@@ -233,18 +246,23 @@ class Process:
     def _stopped_look(self, task: Task) -> Look:
         """Unwind what the tracer has just copied."""
         tools = self._tools
-        chain = tools.unwinder.chain(self._space, tools.arch.registers(tools.tracer.words), tools.stack)
+        registers = tools.arch.registers(tools.tracer.words)
+        chain = tools.unwinder.chain(self._space, registers, tools.stack)
+        used = (registers[tools.arch.stack_pointer] or 0) - tools.stack.base
         if tools.stack.short:
             task.copy = min(2 * task.copy, MAX_COPY)
+        elif used < task.copy // 4:
+            task.copy = max(task.copy // 2, FIRST_COPY)
         return Look(running=True, sites=chain.sites, complete=chain.complete)
 
     def _untouchable(self, task: Task, outcome: Outcome) -> Look | None:
+        reason = error_text() if outcome is Outcome.REFUSED else outcome.value
         if task.read_state() in "ZX":
             return None
         if outcome is Outcome.TRACED:
             reason = f"traced by process {tracer_of(self.pid, task.tid)}"
-        else:
-            reason = self.refusal = f"ptrace: {error_text()}"
+        if outcome is Outcome.REFUSED:
+            self._refusals["stop"] = Refusal(f"ptrace: {reason}", permission=True)
         return Look(running=True, complete=False, unreadable=reason)
 
     def _blocked(self, task: Task, line: bytes) -> Look:
@@ -279,8 +297,11 @@ class Process:
         state = task.read_state()
         if state in "ZX" or error.errno == errno.ESRCH:
             return None
-        self.refusal = f"/proc/{self.pid}/task/{task.tid}/syscall: {error.strerror}"
-        reason = error.strerror or "refused"
+        if error.errno == errno.ENOENT:
+            reason = "this kernel does not show what its threads wait in (/proc/PID/task/TID/syscall)"
+        else:
+            reason = error.strerror or "refused"
+        self._refusals["read"] = Refusal(reason, permission=error.errno in (errno.EPERM, errno.EACCES))
         return Look(running=state == "R", complete=False, stopped=_STOPPED.get(state, ""), unreadable=reason)
 
     def cut(self, now: float) -> Draft:

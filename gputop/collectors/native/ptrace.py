@@ -42,6 +42,7 @@ class Outcome(Enum):
     GONE = "it ended"
     REFUSED = "the kernel refuses"
     TRACED = "another tracer has it"
+    FOREIGN = "it has another set of registers: a 32-bit program"
 
 
 class Tracer:
@@ -58,7 +59,8 @@ class Tracer:
     def __init__(self, arch: Arch, stack: StackCopy) -> None:
         self._arch, self._stack = arch, stack
         self.words: Any = (ctypes.c_uint64 * arch.words)()  # an array, whose items read as int
-        self._vector = (ctypes.c_uint64 * 2)(ctypes.addressof(self.words), ctypes.sizeof(self.words))
+        self._size = ctypes.sizeof(self.words)
+        self._vector = (ctypes.c_uint64 * 2)(ctypes.addressof(self.words), self._size)
         self._vector_at = ctypes.byref(self._vector)
         self._pointer = arch.columns[arch.stack_pointer]
         self._pending: dict[int, int] = {}
@@ -107,8 +109,10 @@ class Tracer:
         if not os.WIFSTOPPED(status):
             return Outcome.GONE
         deliver = os.WSTOPSIG(status) if status >> 16 != _EVENT_STOP else None
+        self._vector[1] = self._size
+        known = False
         try:
-            known = _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at) == 0
+            known = _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at) == 0 and self._vector[1] == self._size
             if known:
                 self._stack.fill(pid, self.words[self._pointer], size)
                 if deliver is None and os.WSTOPSIG(status) == signal.SIGTRAP:
@@ -116,7 +120,9 @@ class Tracer:
         finally:
             _ptrace(_DETACH, tid, None, deliver)
         self.held_s = perf_counter() - started
-        return Outcome.TAKEN if known else Outcome.GONE
+        if known:
+            return Outcome.TAKEN
+        return Outcome.GONE if self._vector[1] == self._size else Outcome.FOREIGN
 
     def _repair(self, pid: int, tid: int) -> None:
         """Let a system call that our interruption broke off begin again.

@@ -70,7 +70,7 @@ class Task:
 
     Attributes:
         tid: its native id.
-        name: the kernel's name for it.
+        name: the kernel's name for it, as read at `named`.
         looked: when it was looked at last.
         counters: its counters then; None where the kernel keeps none.
         look: what was seen then; None at first.
@@ -86,7 +86,7 @@ class Task:
         self._keep_open = keep_open
         self._open: dict[str, int] = {}
         self.tid = tid
-        self.name = self.read_name()
+        self.name, self.named = self.read_name(), now
         self.looked = now
         self.counters = self.read_counters()
         self.look: Look | None = None

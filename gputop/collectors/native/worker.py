@@ -27,7 +27,7 @@ from gputop.collectors.native.unwind import Unwinder
 from gputop.collectors.native.wire import Receiver, Sender
 
 _PR_SET_PDEATHSIG = 1
-_DISCOVER_S, _RENAME_S, _BATCH_S, _TIDY_S = 0.25, 2.0, 0.5, 0.1
+_DISCOVER_S, _BATCH_S, _TIDY_S = 0.25, 0.5, 0.1
 _FIRST_BATCH_S = 0.15
 #: A batch waits this long for its symbols.
 _SYMBOLS_S = 1.0
@@ -35,7 +35,7 @@ _SYMBOLS_S = 1.0
 _WATCHFUL_S = 0.02
 _BACKLOG_BYTES = 4 << 20
 _MAX_OPEN_FILES = 1 << 16
-#: Listing threads and reading their names may each take this share of the time (thousands of threads, slow /proc).
+#: Listing threads may take this share of the time (thousands of threads, slow /proc).
 _HOUSEKEEPING_SHARE = 0.005
 #: Descriptors left for everything but threads' /proc files (two each).
 _OTHER_FILES = 512
@@ -52,7 +52,7 @@ class Worker:
         self._symbols = SymbolReader()
         self._pace = Pace(50.0, 0.01)
         self._processes: dict[int, Process] = {}
-        self._waiting: deque[tuple[Draft, dict[int, str]]] = deque()
+        self._waiting: deque[Draft] = deque()
         self._agenda = Agenda()
         self._room = (_raise_file_limit() - _OTHER_FILES) // 2
         self._running = True
@@ -60,7 +60,7 @@ class Worker:
     def run(self) -> None:
         """Peek until told to stop, or until the collector is gone."""
         now = time.monotonic()
-        actions: tuple[Action, ...] = (self._discover, self._rename, self._flush, self._tidy)
+        actions: tuple[Action, ...] = (self._discover, self._flush, self._tidy)
         for action in actions:
             self._agenda.add(now, action)
         while self._running:
@@ -145,11 +145,6 @@ class Worker:
 
         return look
 
-    def _rename(self, now: float) -> float:
-        for process in self._processes.values():
-            process.rename()
-        return _next(now, _RENAME_S)
-
     def _tidy(self, now: float) -> float:
         """Have symbols read, send what waited for them, let go what was forgotten."""
         self._symbols.poll()
@@ -160,12 +155,12 @@ class Worker:
 
     def _flush(self, now: float) -> float:
         self._pace.adapt()
+        self._sender.send(("alive",))
         for pid, process in list(self._processes.items()):
             if process.draft.samples or process.draft.failed:
-                names = {task.tid: task.name for task in process.tasks.values()}
-                self._waiting.append((process.cut(now), names))
+                self._waiting.append(process.cut(now))
             ended = process.ended and not process.tasks
-            self._sender.send(("refused", pid, "" if ended else process.refusal))
+            self._sender.send(("refused", pid, None if ended else process.refusal and tuple(process.refusal)))
             if ended:
                 del self._processes[pid]
         self._send(now)
@@ -175,11 +170,11 @@ class Worker:
     def _send(self, now: float) -> None:
         """Send batches, in order, once their symbols are known or have taken too long."""
         while self._waiting:
-            draft, names = self._waiting[0]
+            draft = self._waiting[0]
             if now - draft.end < _SYMBOLS_S and not draft.named:
                 break
             self._waiting.popleft()
-            self._sender.send(("batch", draft.batch(names, self._pace.rate_hz)))
+            self._sender.send(("batch", draft.batch(self._pace.rate_hz)))
         self._sender.flush()
 
 
