@@ -39,12 +39,13 @@ class Action:
         return self.label or self.keys[0]
 
 
-_SORTS = (
-    ("self", "Time in the function itself"),
-    ("total", "Time in the function and in what it calls"),
-    ("function", "By name"),
-    ("file", "By file and line"),
-)
+#: What the table can be sorted by, with the keys 1 and up.
+SORTS = {
+    "self": "Time in the function itself",
+    "total": "Time in the function and in what it calls",
+    "function": "By name",
+    "file": "By file and line",
+}
 
 #: In the order of the help. (Keys in the table: as in py-spy top; the rest as in htop and less.)
 ACTIONS: tuple[Action, ...] = (
@@ -68,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *(
         Action((str(place),), f"Sort by {name}", text, f"sort('{name}')")
-        for place, (name, text) in enumerate(_SORTS, 1)
+        for place, (name, text) in enumerate(SORTS.items(), 1)
     ),
     Action(("r",), "Start afresh", "Sum up from now on only; again: the whole window", "reset", "reset", 7),
     Action(("plus", "equals_sign"), "Sample faster", "Twice the sampling rates, in the budget", "rate(2.0)", label="+"),

@@ -14,9 +14,6 @@ from gputop.tui.source import Source, Thread
 if TYPE_CHECKING:
     from gputop.tui.table import Table
 
-#: What the keys 1 to 4 sort by.
-SORTS = ("self", "total", "function", "file")
-
 
 @dataclass
 class View:
@@ -27,7 +24,7 @@ class View:
         reset_at: monotonic time before which nothing is summed (the `r` key); 0 for never.
         paused: end of the window that is frozen on the screen, monotonic; None while the picture follows the time.
         by_line: the table lists source lines instead of functions.
-        sort: one of `SORTS`.
+        sort: one of `actions.SORTS`.
         filter: only rows whose function or file holds this text, without regard to case.
         thread: the thread chosen in the threads screen, None for the one that analysis chooses.
         selected: the row the cursor is on, by its key (a row moves, the cursor follows it).

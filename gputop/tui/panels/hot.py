@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gputop.tui import table
+from gputop.tui.actions import SORTS
 from gputop.tui.bars import bar, in_order
 from gputop.tui.cells import Line, Span, fit, fit_end, line
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.table import Row
-from gputop.tui.view import SORTS, Scene
+from gputop.tui.view import Scene
 
 _NUMBER = 8  # " 61.2 % "
 
