@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from gputop.collectors.native.arch import AARCH64, X86_64, here
 from gputop.collectors.native.cfi import FrameTable
-from gputop.collectors.native.elf import BytesSource, ElfError, FileSource, Image
+from gputop.collectors.native.elf import BytesSource, ElfError, FileSource, Image, Section
 from gputop.collectors.native.expression import evaluate
 from gputop.collectors.native.leb import sleb, uleb
 from gputop.collectors.native.modules import Mapping, ModuleTable
@@ -247,6 +248,34 @@ def test_symbols_are_read_without_holding_anything_up(biggest_library: Path) -> 
         assert symbols.name(symbols._addresses[0]) != ""
         assert len(symbols._addresses) > 1000
     assert longest < 0.05
+
+
+class Deadly(Image):
+    """An image that kills whoever reads its symbols."""
+
+    def sections(self) -> tuple[Section, ...]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ()
+
+
+def _read(reader: SymbolReader, tables: list[Symbols]) -> None:
+    reader.read(tables)
+    deadline = time.monotonic() + 20
+    while reader.child:
+        assert time.monotonic() < deadline
+        reader.poll()
+        time.sleep(0.005)
+
+
+def test_a_hostile_file_takes_down_its_reader_and_no_other_table(program: bytes) -> None:
+    first, last = (Symbols(Image(BytesSource(program), _machine())) for _ in range(2))
+    hostile = Symbols(Deadly(BytesSource(program), _machine()))
+    reader = SymbolReader()
+    _read(reader, [first, hostile, last])
+    assert (first.ready, hostile.ready, last.ready) == (True, True, False)
+    assert hostile.name(hostile.image.entry) == ""
+    _read(reader, [last])
+    assert first.name(first.image.entry) == last.name(last.image.entry) == "_start"
 
 
 def test_a_reader_that_is_closed_leaves_no_child(biggest_library: Path) -> None:

@@ -176,3 +176,28 @@ def test_the_terminal_does_not_reach_the_worker(program: str) -> None:
         started = time.monotonic()
     assert time.monotonic() - started < 1
     assert not watch.collector.own_pids()
+
+
+@needs_root
+def test_a_program_that_only_its_own_container_sees(program: str, tmp_path: Path) -> None:
+    """Its file lies in a file system that is mounted for it alone."""
+    script = f"mount -t tmpfs none {tmp_path} && cp {program} {tmp_path}/hidden && exec {tmp_path}/hidden park"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    with running("unshare", "--mount", "sh", "-c", script) as target, watching(target.pid) as watch:
+        seen = watch.see(lambda seen: seen.syscall == "clock_nanosleep" and seen.complete)
+        assert not (tmp_path / "hidden").exists()
+    assert "outer_life" in names(seen)
+    assert seen.chain[-1].module == "hidden"
+
+
+def test_nothing_planted_is_executed(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("struct", "gputop", "sitecustomize", "ctypes"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\nraise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "struct.py"))
+    with running(program, "park") as target, watching(target.pid) as watch:
+        watch.wait_for(lambda seen: seen.batches)
+        assert not watch.notes
+    assert not (tmp_path / "executed").exists()

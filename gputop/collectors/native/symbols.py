@@ -32,7 +32,7 @@ _NAME_BYTES = 512
 _MAX_NESTING = 8
 _COUNT = struct.Struct("<Q")
 #: CPU seconds and wall seconds that reading tables may take before it is given up.
-_READ_CPU_S, _READ_WALL_S = 20, 60
+_READ_CPU_S, _READ_WALL_S = 60, 120
 _PR_SET_PDEATHSIG = 1
 
 
@@ -54,9 +54,9 @@ class Symbols:
     def install(self, table: memoryview) -> None:
         """Take the table that `table_of` has made; an empty one means that the file has none."""
         self.ready = True
-        if len(table) < _COUNT.size:
+        count = _COUNT.unpack_from(table)[0] if len(table) >= _COUNT.size else 0
+        if len(table) < _COUNT.size + 24 * count:
             return
-        (count,) = _COUNT.unpack_from(table)
         columns = table[_COUNT.size : _COUNT.size + 24 * count].cast("Q")
         self._addresses = columns[:count]
         self._sizes = columns[count : 2 * count]
@@ -179,9 +179,14 @@ class SymbolReader:
             self._finish(install=False)
 
     def _finish(self, install: bool) -> None:
+        """Take what was read. The first table that was not read has killed the child; those behind it get another."""
+        killer = None
         for table, fd in self._reading:
-            if install:
-                table.install(_mapped(fd))
+            data = _mapped(fd)
+            if not data and killer is None:
+                killer = table
+            if install and (data or table is killer):
+                table.install(data)
             os.close(fd)
         self._reading, self._child = [], 0
 
