@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.collectors.native import client
+from gputop.collectors.native import client, syscalls
 from gputop.collectors.native.ptrace import tracer_of
 from gputop.collectors.native.task import Task
 from gputop.model import PeekBatch
@@ -31,7 +31,7 @@ FAST = {"rate": 500.0, "budget": 1.0}
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     directory = tmp_path_factory.mktemp("native")
-    return {name: compiled(directory, name) for name in ("eintr", "signals", "counts")}
+    return {name: compiled(directory, name) for name in ("eintr", "signals", "counts", "chains")}
 
 
 def _hammer(pid: int, *numbers: int) -> tuple[int, int]:
@@ -50,6 +50,19 @@ def test_system_calls_that_the_kernel_does_not_restart_never_end_with_eintr(prog
     assert repaired > 500, "the calls were hardly ever interrupted: this proves nothing"
     assert calls > 100
     assert interrupted == 0
+
+
+def test_a_sleep_that_was_interrupted_is_still_seen_as_a_sleep(programs: dict[str, str]) -> None:
+    """The kernel goes on with it under another number (restart_syscall)."""
+    with running(programs["chains"], "park") as target:
+        with watching(target.pid) as watch:
+            watch.see(lambda seen: seen.syscall == "clock_nanosleep")
+        _hammer(target.pid, 3)
+        number = Path(f"/proc/{target.pid}/syscall").read_text().split()[0]
+        with watching(target.pid) as watch:
+            seen = watch.see(lambda seen: seen.syscall)
+    assert syscalls.name_of(int(number), os.uname().machine) == syscalls.RESTART
+    assert (seen.syscall, seen.waits_on, seen.complete) == ("clock_nanosleep", "timer", True)
 
 
 def test_no_queued_signal_is_lost(programs: dict[str, str]) -> None:

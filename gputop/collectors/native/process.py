@@ -281,7 +281,7 @@ class Process:
         return Look(False, name, self._waits_on(name, call), chain.sites, chain.complete, stopped)
 
     def _waits_on(self, name: str, call: Call) -> str:
-        if name in ("futex", "futex_wait"):
+        if name in ("futex", "futex_wait", syscalls.RESTART):
             return "gil" if self._space.is_interpreter_data(call.arguments[0]) else ""
         if name in syscalls.ON_DESCRIPTOR:
             return syscalls.kind_of_descriptor(self.pid, call.arguments[0] & 0xFFFFFFFF)

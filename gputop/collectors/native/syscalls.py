@@ -48,6 +48,8 @@ ON_NAME = {
     "epoll_wait": "epoll", "epoll_pwait": "epoll", "epoll_pwait2": "epoll",
     "openat": "file", "newfstatat": "file", "msync": "file",
 }  # fmt: skip
+#: Stands in for a call that was interrupted, see `restarted`.
+RESTART = "restart_syscall"
 #: Calls that wait on an array of `struct pollfd`.
 ON_POLL = frozenset({"poll", "ppoll"})
 
@@ -55,6 +57,16 @@ ON_POLL = frozenset({"poll", "ppoll"})
 def name_of(number: int, arch: str) -> str:
     """Return a system call's name, "syscall 123" for one that is not in the tables."""
     return _NUMBERS.get(arch, {}).get(number) or f"syscall {number}"
+
+
+def restarted(leaf: str) -> str:
+    """Return the call that `restart_syscall` goes on with, told by the function that made it.
+
+    The kernel restarts so only the sleeps, poll and timed futexes, after a stop (ours may be one) or a job-control
+    signal.
+    """
+    name = leaf.lstrip("_")
+    return name if name in ("nanosleep", "clock_nanosleep", "poll") else "futex"
 
 
 def kind_of_link(link: str) -> str:

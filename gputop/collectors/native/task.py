@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from gputop.collectors.native import syscalls
 from gputop.collectors.native.memory import FIRST_COPY
 from gputop.collectors.native.modules import Site
 from gputop.model import Observation
@@ -32,9 +33,11 @@ class Look(NamedTuple):
     def observation(self) -> Observation:
         """Return it with names."""
         chain = tuple(site.frame() for site in self.sites)
-        return Observation(
-            self.running, self.syscall, self.waits_on, chain, self.complete, self.stopped, self.unreadable
-        )
+        syscall, waits_on = self.syscall, self.waits_on
+        if syscall == syscalls.RESTART and chain:
+            syscall = syscalls.restarted(chain[0].symbol)
+            waits_on = waits_on or syscalls.ON_NAME.get(syscall, "")
+        return Observation(self.running, syscall, waits_on, chain, self.complete, self.stopped, self.unreadable)
 
 
 class Counters(NamedTuple):
