@@ -1,0 +1,94 @@
+"""What all jobs share: the ledger of a thread's time, the loop, and work in fixed amounts."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "targets"))
+
+from common import Clock, asked_to_end, starved_s, tell
+
+__all__ = ["DISPATCH", "LIMIT_S", "Ledger", "asked_to_end", "finish", "native_work", "python_work", "run", "starved_s"]
+
+#: A job that nobody ends goes by itself after so many seconds.
+LIMIT_S = 900.0
+#: A ledger has a row for so many seconds: finer than any window, small enough to be printed.
+_ROW_S = 0.05
+
+#: Dispatching eager operations is interpreter, torch's own code and CUDA calls by turns, within microseconds.
+DISPATCH = "python+native+gpu_api"
+
+_BLOCK = bytes(1 << 18)
+
+
+class Ledger(Clock):
+    """A clock that also keeps how much it showed when.
+
+    The states are ids of `gputop.analysis.states`, with a kind where one is known ("gpu_wait.event"), or a sum of
+    states that cannot be told apart from inside ("python+native").
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[tuple[float, dict[str, float]]] = [(self.start, {})]
+
+    @contextmanager
+    def waited(self, state: str, work: str) -> Iterator[None]:
+        """Time something that blocks in `state`; what it spends on a CPU all the same is `work`."""
+        start, cpu, starved = time.monotonic(), time.thread_time(), starved_s()
+        yield
+        starved, cpu = starved_s() - starved, time.thread_time() - cpu
+        self.add(work, cpu)
+        self.add(state, time.monotonic() - start - cpu, starved)
+
+    def keep(self) -> None:
+        """End a step: keep what the clock shows, if it is time for a row."""
+        now = time.monotonic()
+        if now - self._rows[-1][0] >= _ROW_S:
+            self._rows.append((now, dict(self.seconds)))
+
+    def truth(self) -> dict[str, object]:
+        """Return it as data: the states, and rows of a time and the seconds of each state until then."""
+        states = sorted(self.seconds)
+        rows = [[round(at, 6), *(round(seen.get(state, 0.0), 6) for state in states)] for at, seen in self._rows]
+        return {"states": states, "rows": rows}
+
+
+def run(step: Callable[[Ledger], object], warm_up: int = 3) -> None:
+    """Repeat `step` until standard input is closed, then print the truth."""
+    for _ in range(warm_up):
+        step(Ledger())
+    ledger, marks = Ledger(), [time.monotonic()]
+    print("ready", flush=True)
+    while not asked_to_end() and marks[-1] - ledger.start < LIMIT_S:
+        step(ledger)
+        ledger.keep()
+        marks.append(time.monotonic())
+    finish(ledger, marks, {})
+
+
+def finish(ledger: Ledger, marks: list[float], others: dict[int, Ledger]) -> None:
+    """Print the truth: the main thread's ledger, the others' by thread id, and when the steps ended."""
+    rate = (len(marks) - 1) / (time.monotonic() - ledger.start)
+    ledgers = {str(tid): other.truth() for tid, other in others.items()}
+    times = [round(mark, 6) for mark in marks]
+    tell(ledger, __file__, rate=rate, marks=times, ledger=ledger.truth(), ledgers=ledgers)
+
+
+def python_work(units: int) -> int:
+    """Work in the interpreter alone; a unit is about a millisecond."""
+    total = 0
+    for number in range(20_000 * units):
+        total = (total * 31 + number) & 0xFFFF
+    return total
+
+
+def native_work(units: int) -> None:
+    """Work in libcrypto without the GIL; a unit is a fraction of a millisecond."""
+    for _ in range(units):
+        hashlib.sha256(_BLOCK).digest()
