@@ -55,6 +55,7 @@ LIKELY = 0.8
 
 _COPIES = ("gpu_wait.copy_to_host", "gpu_wait.copy_to_device", "gpu_wait.copy")
 _ALLOC = ("gpu_api.alloc", "gpu_wait.alloc")
+_UNREAD = ("unknown.on_cpu", "unknown.blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,15 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         lambda facts: _from(0.5, detail(facts, "unknown.stopped")),
         lambda facts: f"{name(facts)} was stopped {percent(detail(facts, 'unknown.stopped'))} of the time",
         ("a signal (SIGSTOP, Ctrl-Z) or a debugger stopped it; kill -CONT PID lets it go on",),
+    ),
+    Diagnosis(
+        "unreadable",
+        "No look inside",
+        lambda facts: _from(0.5, detail(facts, *_UNREAD)),
+        lambda facts: (
+            f"{name(facts)} cannot be looked into: on a CPU {percent(detail(facts, _UNREAD[0]))} of the time"
+        ),
+        ("the notes say why, and what gives the right to look",),
     ),
     Diagnosis(
         "data-bound",

@@ -68,7 +68,7 @@ def thread_states(store: Store, key: ThreadKey, window: Window, cpu: Cpu | None 
 def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
     """Tell what the seconds of a tally went into."""
     time = times(tally, tally, classify)
-    if cpu and all(what.state == "unknown" for what in time):
+    if cpu and set(time) <= {ON_CPU, BLOCKED}:
         time = by_cpu(cpu)
     stacks, unlooked = [], 0.0
     for entry in tally.stacks.values():

@@ -72,6 +72,13 @@ DECODE = (row("decode", 0.61, native=0.9, python=0.1), row("step", 0.1, gpu_wait
 CASES = (
     Case("stopped", "Stopped", facts({"unknown.stopped": 0.7}), facts({"unknown.stopped": 0.4}), ("70 %",)),
     Case(
+        "unreadable",
+        "No look inside",
+        facts({"unknown.on_cpu": 0.3, "unknown.blocked": 0.6}),
+        facts({"unknown.on_cpu": 0.2, "unknown.blocked": 0.2}),
+        ("cannot be looked into", "on a CPU 30 %"),
+    ),
+    Case(
         "data-bound",
         "Waiting for data",
         facts({"data.loader": 0.45, "python": 0.2}, busy=0.3),
@@ -232,6 +239,12 @@ def test_no_data_and_too_little_of_it() -> None:
     full = facts({"python": 0.9})
     few = tuple(replace(thread, samples=diagnose.FEW - 1) for thread in full.threads)
     assert verdict(replace(full, threads=few)).id == "no-data"
+
+
+def test_without_a_function_the_verdict_is_still_a_whole_sentence() -> None:
+    found = verdict(facts({"native": 0.53}, busy=0.25))
+    assert found.id == "gpu-starved"
+    assert found.sentence == "GPU idle 75 %: MainThread is at work 53 % of the time"
 
 
 def test_mixed_names_the_largest_parts() -> None:

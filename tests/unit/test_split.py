@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gputop.analysis.split import BLOCKED, ON_CPU, thread_states
 from gputop.analysis.tally import tally
 from gputop.analysis.tiles import Tiles, of
-from gputop.model import NA, PeekBatch, PeekSample, Window
+from gputop.model import NA, Observation, PeekBatch, PeekSample, Window
 from gputop.store import Store, ThreadKey
 from tests.unit.analysis_tools import (
     DECODE,
@@ -99,6 +99,13 @@ def test_without_looks_cpu_times_tell_on_and_off_the_cpu() -> None:
     assert split.detail == pytest.approx({"unknown.on_cpu": 0.6, "unknown.blocked": 0.3}, abs=1e-6)
     assert split.time[ON_CPU] == pytest.approx(6.0, abs=1e-5)
     assert split.time[BLOCKED] == pytest.approx(3.0, abs=1e-5)
+
+
+def test_a_stopped_thread_is_told_as_stopped_whatever_its_cpu_time_says() -> None:
+    stopped = Observation(syscall="clock_nanosleep", waits_on="timer", stopped="T")
+    store = stored(peeks(PID, [(0, 10, stopped)]), host(10.0, {PID: 0.0}))
+    split = thread_states(store, KEY, Window(0, 10), store.cpu(Window(0, 10))[KEY])
+    assert split.detail == pytest.approx({"unknown.stopped": 1.0})
 
 
 def test_nothing_known_is_no_share_at_all() -> None:
