@@ -306,6 +306,11 @@ class GpuReading:
     throttle: tuple[str, ...] = ()
     error: str = ""
 
+    @property
+    def used(self) -> bool:
+        """Tell whether the watched processes are known to use this GPU."""
+        return self.target.present or bool(known(self.target.memory_bytes) or known(self.target.sm))
+
     def metric(self, name: str) -> Value:
         """Return a metric, or NA when this backend has no such metric."""
         return self.metrics.get(name, NA("not reported by this GPU"))

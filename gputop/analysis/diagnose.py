@@ -186,9 +186,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "unreadable",
         "No look inside",
         lambda facts: _from(0.5, detail(facts, *_UNREAD)),
-        lambda facts: (
-            f"{name(facts)} cannot be looked into: on a CPU {percent(detail(facts, _UNREAD[0]))} of the time"
-        ),
+        lambda facts: f"{name(facts)} cannot be looked into: on a CPU {percent(detail(facts, _UNREAD[0]))} of the time",
         ("the notes say why, and what gives the right to look",),
     ),
     Diagnosis(

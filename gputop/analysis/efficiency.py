@@ -65,7 +65,7 @@ class Rule:
 
 
 def _percent(share: float | None) -> str:
-    return "n/a" if share is None else f"{share:.0%}"
+    return "n/a" if share is None else f"{100 * share:.0f} %"
 
 
 def _ineffective(use: Use) -> str:
@@ -89,7 +89,7 @@ RULES: tuple[Rule, ...] = (
         "memory-bound",
         "memory-bound",
         lambda use: (use.dram or 0) >= BUSY_DRAM and (use.dram or 0) >= (use.tensor or 0),
-        lambda use: f"{_percent(use.dram)} of the peak memory bandwidth while busy, about 80% can be reached",
+        lambda use: f"{_percent(use.dram)} of the peak memory bandwidth while busy, about 80 % can be reached",
     ),
     Rule(
         "compute-bound",

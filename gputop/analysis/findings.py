@@ -163,10 +163,11 @@ def where(row: FunctionRow | None) -> tuple[str, str]:
 
 
 def spends(facts: Facts, *states: str) -> str:
-    """Say where the thread spends its time in these states: share and function."""
+    """Say where the thread spends its time in these states: share and function; without a function, that it does."""
     row = hottest(facts, *states)
-    share = min(row.self_share, state(facts, *states)) if row else state(facts, *states)
-    return fit(f"{name(facts)} spends {percent(share)}", *where(row))
+    if row is None:
+        return f"{name(facts)} is at work {percent(state(facts, *states))} of the time"
+    return fit(f"{name(facts)} spends {percent(min(row.self_share, state(facts, *states)))}", *where(row))
 
 
 def waits_for(facts: Facts, of: str, otherwise: str) -> str:

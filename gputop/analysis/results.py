@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gputop.analysis.efficiency import Efficiency
 from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Value
 from gputop.model import Window as Window
 
@@ -114,6 +115,25 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuHistory:
+    """One GPU over a window.
+
+    Attributes:
+        newest, read_at: the newest reading, and its time.
+        mean: the same with the window's means of utilisation, GPM counters and throttle times.
+        efficiency: what limited it, judged by the means.
+        curves: name ("utilization", "memory", "power", "gpm.sm_active", "gpm.tensor", "gpm.dram") to one share (of the
+            full scale) for each step of the window, NA where nothing was measured.
+    """
+
+    newest: GpuReading
+    read_at: float
+    mean: GpuReading
+    efficiency: Efficiency
+    curves: Mapping[str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is wrong, in words.
 
@@ -136,7 +156,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything the overview and the report say about one window."""
+    """Everything the overview and the report say about one window.
+
+    Attributes:
+        gpus, gpus_at: the newest reading of the GPUs in the window, and its time (0 when there is none).
+        energy_j, efficiency: GPU index to the energy used in the window, and to what limited the GPU in it.
+    """
 
     session: Session
     window: Window
@@ -149,7 +174,9 @@ class Summary:
     timeline: Timeline
     host: HostBatch | None
     gpus: tuple[GpuReading, ...]
+    gpus_at: float = 0.0
     energy_j: Mapping[int, Value] = field(default_factory=dict)
+    efficiency: Mapping[int, Efficiency] = field(default_factory=dict)
     verdict: Verdict = Verdict("no-data", "waiting for samples", "nothing has been sampled yet")
     cost: CostBatch | None = None
     notes: tuple[Note, ...] = ()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gputop.analysis import diagnose, hot, roles, tiles, timeline
+from gputop.analysis.curves import by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
+from gputop.analysis.gpus import efficiency
 from gputop.analysis.results import FunctionRow, Headline, LineRow, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
-from gputop.model import NA, GpuBatch, GpuReading, HostBatch, Value, Window, known
+from gputop.model import NA, GpuReading, HostBatch, Value, Window, known
 from gputop.store import Cpu, Store, ThreadKey
 
 #: The main thread is not what the answer is about when it works less than this share of its time …
@@ -38,13 +39,14 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
     tiles.of(store).turn()
     watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None)
     hosts, gpus = store.hosts(window), store.gpus(window)
+    rows = by_gpu(gpus)
     samples, failed = store.stack_quality(window)
     facts = Facts(
         window=window,
         headline=watched.headline,
         threads=watched.rows,
         functions=watched.functions,
-        gpus=tuple(_gpu_facts(gpus)),
+        gpus=tuple(_gpu_facts(index, [row.gpu for row in mine]) for index, mine in rows.items()),
         cores_used=mean(map(_cores_used, hosts)),
         cores=session.cores,
         stack_samples=samples,
@@ -62,7 +64,9 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
         timeline=timeline.build(store, watched.head, window, columns),
         host=hosts[-1] if hosts else None,
         gpus=gpus[-1].gpus if gpus else (),
-        energy_j=_energy(gpus),
+        gpus_at=gpus[-1].time if gpus else 0.0,
+        energy_j={index: _growth([row.gpu.metric("energy_j") for row in mine]) for index, mine in rows.items()},
+        efficiency={index: efficiency(mine) for index, mine in rows.items()},
         verdict=diagnose.verdict(facts),
         cost=store.cost(window.end),
         notes=store.notes(),
@@ -163,35 +167,22 @@ def _cores_used(host: HostBatch) -> Value:
     return sum(known(process.cpu) or 0.0 for process in host.processes)
 
 
-def _readings(gpus: Iterable[GpuBatch]) -> dict[int, list[GpuReading]]:
-    by_index: dict[int, list[GpuReading]] = defaultdict(list)
-    for batch in gpus:
-        for gpu in batch.gpus:
-            by_index[gpu.index].append(gpu)
-    return by_index
-
-
-def _gpu_facts(gpus: Sequence[GpuBatch]) -> Iterator[GpuFacts]:
-    for index, readings in sorted(_readings(gpus).items()):
-        last = readings[-1]
-        yield GpuFacts(
-            index=index,
-            name=last.name,
-            utilization=mean(gpu.metric("utilization") for gpu in readings),
-            target_sm=mean(gpu.target.sm for gpu in readings),
-            memory_used_bytes=last.metric("memory_used_bytes"),
-            memory_total_bytes=last.metric("memory_total_bytes"),
-            target_memory_bytes=last.target.memory_bytes,
-            target_present=any(gpu.target.present for gpu in readings),
-        )
-
-
-def _energy(gpus: Sequence[GpuBatch]) -> dict[int, Value]:
-    """Return the energy that each GPU used from its first reading in the window to its last, joules."""
-    return {index: _growth([gpu.metric("energy_j") for gpu in readings]) for index, readings in _readings(gpus).items()}
+def _gpu_facts(index: int, readings: Sequence[GpuReading]) -> GpuFacts:
+    last = readings[-1]
+    return GpuFacts(
+        index=index,
+        name=last.name,
+        utilization=mean(gpu.metric("utilization") for gpu in readings),
+        target_sm=mean(gpu.target.sm for gpu in readings),
+        memory_used_bytes=last.metric("memory_used_bytes"),
+        memory_total_bytes=last.metric("memory_total_bytes"),
+        target_memory_bytes=last.target.memory_bytes,
+        target_present=any(gpu.target.present for gpu in readings),
+    )
 
 
 def _growth(counter: Sequence[Value]) -> Value:
+    """Return how much a counter grew from the first reading in the window to the last."""
     values = [value for value in counter if not isinstance(value, NA)]
     if len(values) >= 2 and values[-1] >= values[0]:
         return values[-1] - values[0]

@@ -94,8 +94,8 @@ class Governor:
         if not slowed:
             return ""
         if slowed == ["peek"] and median(second.stopped for second in self._past) > 0.5 * self._stop_budget:
-            return f"the program may be held up {self._stop_budget:.1%}"
-        return f"gputop may use {self._own_budget:.0%} of a core"
+            return f"the program may be held up {100 * self._stop_budget:.1f} %"
+        return f"gputop may use {100 * self._own_budget:.0f} % of a core"
 
 
 def _each(used: Iterable[float], past: Iterable[_Second], part: str) -> float:

@@ -28,11 +28,11 @@ def test_every_rule_has_its_example(rule: str) -> None:
 def test_evidence_holds_the_numbers() -> None:
     said = {name: assess(reading(0, metrics)).evidence for name, metrics in EXAMPLES.items()}
     assert said["ineffective"] == (
-        "busy 100% of the time, then with work for 12% of its SMs, and its tensor cores are not used"
+        "busy 100 % of the time, then with work for 12 % of its SMs, and its tensor cores are not used"
     )
-    assert said["throttled"] == "clocks held down 40% of the time: power cap 40%"
-    assert "78% of the peak memory bandwidth" in said["memory-bound"]
-    assert "tensor cores 70%" in said["compute-bound"]
+    assert said["throttled"] == "clocks held down 40 % of the time: power cap 40 %"
+    assert "78 % of the peak memory bandwidth" in said["memory-bound"]
+    assert "tensor cores 70 %" in said["compute-bound"]
 
 
 def test_bursts_are_judged_by_what_happens_in_them() -> None:
@@ -42,7 +42,7 @@ def test_bursts_are_judged_by_what_happens_in_them() -> None:
     )
     found = assess(mix)
     assert found.id == "compute-bound"
-    assert "tensor cores 78%" in found.evidence
+    assert "tensor cores 78 %" in found.evidence
 
 
 @pytest.mark.parametrize(

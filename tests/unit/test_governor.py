@@ -27,7 +27,7 @@ def test_dear_stacks_are_slowed_until_they_fit_the_own_budget() -> None:
     assert rates.stacks * 0.0032 <= 0.085
     assert rates.stacks >= 10
     assert rates.peek == 50
-    assert "10% of a core" in rates.limited
+    assert "10 % of a core" in rates.limited
 
 
 def test_long_stops_slow_the_peek_until_the_target_is_held_up_within_the_budget() -> None:
