@@ -56,6 +56,7 @@ class AddressSpace:
         self._pid, self._arch, self._modules = pid, arch, modules
         self._mappings: list[Mapping] = []
         self._starts: list[int] = []
+        self._first: dict[tuple[int, str], int] = {}
         self._loaded: dict[tuple[int, int, str], Module] = {}
         self._places: dict[int, Site] = {}
         self._calls: dict[int, bool] = {}
@@ -151,7 +152,8 @@ class AddressSpace:
             return self._modules.vdso(read_memory(self._pid, mapping.start, size))
         if not mapping.inode:
             return Module(display_name(mapping.path))
-        return self._modules.open(self._pid, mapping, read_memory(self._pid, mapping.start - mapping.offset, _PAGE))
+        first = self._first.get((mapping.inode, mapping.path))
+        return self._modules.open(self._pid, mapping, read_memory(self._pid, first, _PAGE) if first else b"")
 
     def refresh(self) -> bool:
         """Read the maps again, unless that was done a moment ago; True when it was done."""
@@ -177,6 +179,7 @@ class AddressSpace:
     def _take(self, mappings: list[Mapping]) -> bool:
         """Use these mappings; return whether the code has changed."""
         self._interpreter = interpreter_data(mappings)
+        self._first = {(item.inode, item.path): item.start for item in mappings if item.inode and not item.offset}
         code = [mapping for mapping in mappings if mapping.executable]
         if code == self._mappings:
             return False
