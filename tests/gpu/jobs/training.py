@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import torch
@@ -78,13 +79,14 @@ def gpu_bound(device: str) -> None:
 
 
 class Photos(Dataset[tuple[Tensor, int]]):
-    """Pictures that take a few milliseconds of Python each to decode."""
+    """Pictures that take a few milliseconds each to fetch and to decode."""
 
     def __len__(self) -> int:
         return 1 << 24
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        shade = python_work(8)
+        time.sleep(0.006)
+        shade = python_work(2)
         return torch.full((3, 64, 64), shade / 65536), index % 1000
 
 
