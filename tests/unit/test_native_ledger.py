@@ -10,7 +10,7 @@ from gputop.collectors.native.ledger import MOST_KEPT_S, Elapsed, Ledger
 
 
 def watch(ran: float, period: float, look_every: float, seconds: float, seed: int) -> tuple[float, float]:
-    """Look at a thread that runs for `ran` of each `period`, at jittered moments; return what it ran and was blocked."""
+    """Look at a thread that runs for `ran` of each `period`, at jittered moments; return running and blocked."""
     chance, ledger = random.Random(seed), Ledger()
     now = before = 0.0
     running_s = blocked_s = 0.0
