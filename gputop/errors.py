@@ -4,6 +4,8 @@ from __future__ import annotations
 
 #: Exit codes of `gputop` (a launched command's own code passes through instead).
 OK, FAILED, USAGE, NO_PERMISSION, NO_PROCESS, INTERRUPTED = 0, 1, 2, 3, 4, 130
+#: What shells add to the number of the signal that ended a program (SIGINT gives `INTERRUPTED`).
+SIGNALLED = 128
 
 
 class GputopError(Exception):
@@ -20,6 +22,11 @@ class GputopError(Exception):
         super().__init__(what)
         self.what = what
         self.remedy = remedy
+
+    @property
+    def message(self) -> str:
+        """Return it as the command line prints it."""
+        return f"gputop: {self.what}" + (f"\n        {self.remedy}" if self.remedy else "")
 
 
 class UsageError(GputopError):

@@ -17,9 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         invocation = parse(sys.argv[1:] if argv is None else argv)
         return COMMANDS[invocation.command].run(invocation)
     except GputopError as error:
-        print(f"gputop: {error.what}", file=sys.stderr)
-        if error.remedy:
-            print(f"        {error.remedy}", file=sys.stderr)
+        print(error.message, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

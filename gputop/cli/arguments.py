@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -87,7 +87,7 @@ def _misplaced(word: str, own: list[str], program: tuple[str, ...]) -> UsageErro
 def add_target(parser: argparse.ArgumentParser, recording: str = "") -> None:
     """Add the flags that say what to look at; `recording` names the positional file where one is taken instead."""
     if recording:
-        parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=recording)
+        parser.add_argument("file", nargs="?", type=_recording(parser.prog), metavar="FILE", help=recording)
     parser.add_argument("--pid", type=_pid, metavar="PID", help="attach to this running process")
     parser.add_argument(
         "--output",
@@ -95,6 +95,19 @@ def add_target(parser: argparse.ArgumentParser, recording: str = "") -> None:
         metavar="FILE",
         help="file for a launched program's output (default: in the state directory)",
     )
+
+
+def _recording(prog: str) -> Callable[[str], Path]:
+    """Return what makes a path of a word, unless another target is meant by it."""
+
+    def path(word: str) -> Path:
+        if word.isdigit() and not Path(word).exists():
+            raise UsageError(f"what is {word}?", f"did you mean: {prog} --pid {word}")
+        if word.endswith(".py"):
+            raise UsageError(f"{word} is a program, not a recording", f"did you mean: {prog} -- python {word}")
+        return Path(word)
+
+    return path
 
 
 def add_duration(parser: argparse.ArgumentParser, default: float | None, meaning: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gputop.cli.arguments import Invocation
 from gputop.config import Settings
 from gputop.engine import Engine, new_camera
-from gputop.errors import UsageError
+from gputop.errors import OK, UsageError
 from gputop.model import ProcessInfo
 from gputop.session import SessionWriter
 from gputop.snapshot.camera import Camera
@@ -32,7 +33,20 @@ class Opened:
 
     def exit_code(self) -> int:
         """Wait for a launched program to end and return its code as a shell would; 0 for an attached one."""
-        return self.launched.wait() if self.launched is not None else 0
+        if self.launched is None:
+            return OK
+        if self.launched.poll() is None:
+            tell(f"waiting for {self.root.name} (pid {self.root.pid}) to end")
+        code = self.launched.wait()
+        if self.launched.output.stat().st_size:
+            tell(f"what {self.root.name} printed is in {self.launched.output}")
+        return code
+
+
+def tell(sentence: str) -> None:
+    """Say something on standard error, which is not part of what was asked for."""
+    with suppress(OSError):  # the terminal may be gone
+        print(f"gputop: {sentence}", file=sys.stderr)
 
 
 def open_target(invocation: Invocation) -> Opened:

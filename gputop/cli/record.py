@@ -24,7 +24,7 @@ def run(invocation: Invocation) -> int:
             if recording.error is not None:
                 raise recording.error
             print(f"recorded {path}; look at it with: gputop replay {path}", file=sys.stderr)
-            return watch.opened.exit_code()
+            return watch.end_code()
     except GputopError:
         recording.close()
         if not recording.error:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import NoReturn
 
 from gputop.cli.arguments import Invocation
-from gputop.cli.opened import engine_over, open_target
-from gputop.errors import OK, UsageError
+from gputop.cli.opened import Opened, engine_over, open_target, signals, tell
+from gputop.engine import Engine
+from gputop.errors import OK, SIGNALLED, UsageError
+
+
+class _Signalled(SystemExit):
+    """A signal came before the screen was there to take it."""
 
 
 def run(invocation: Invocation) -> int:
@@ -16,6 +23,16 @@ def run(invocation: Invocation) -> int:
         return _pick(invocation)
     opened = open_target(invocation)
     engine = engine_over(opened, invocation.settings)
+    try:
+        with signals(_leave):
+            return _show(opened, engine, invocation)
+    except _Signalled as signalled:
+        engine.stop()
+        _end_too(opened, int(str(signalled)))
+        return SIGNALLED + int(str(signalled))
+
+
+def _show(opened: Opened, engine: Engine, invocation: Invocation) -> int:
     engine.start()  # before Textual is imported: helpers start while the screen is being loaded
     try:
         from gputop.tui.app import show
@@ -24,11 +41,24 @@ def run(invocation: Invocation) -> int:
         outcome = show(engine, invocation.settings)
     finally:
         engine.stop()
-    if opened.launched is None or outcome in (Outcome.LEAVE, Outcome.LOST):
+    if opened.launched is None:
+        return OK
+    if outcome in (Outcome.LEAVE, Outcome.LOST):
+        tell(f"{opened.root.name} (pid {opened.root.pid}) goes on; its output is in {opened.launched.output}")
         return OK
     if outcome is Outcome.TERMINATE:
         opened.launched.terminate()
     return opened.exit_code()
+
+
+def _leave(number: int) -> NoReturn:
+    raise _Signalled(number)
+
+
+def _end_too(opened: Opened, number: int) -> None:
+    """Do with a launched program what a terminal would have done, as the screen does; a hang-up leaves it running."""
+    if opened.launched is not None and number != signal.SIGHUP:
+        opened.launched.terminate()
 
 
 def replay(invocation: Invocation) -> int:

@@ -7,11 +7,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gputop
-from gputop.analysis.results import Summary
-from gputop.analysis.summary import summarise
+from gputop.analysis.results import FlameNode, Summary
+from gputop.analysis.summary import call_tree, summarise
 from gputop.collectors.base import Collector
 from gputop.config import Settings
 from gputop.engine.accounts import Accounts
@@ -141,6 +142,7 @@ class Engine:
         changed = self._follower.poll(now)
         if changed is not None:
             self._accept(changed)
+            self._describe_anew(changed.processes)
             self._tell_collectors(changed)
         if (note := self._follower.note(now)) is not None:
             self._accept(note)
@@ -148,6 +150,14 @@ class Engine:
             self._ended_at = now
         if self._ended_at is not None and now - self._ended_at > _AFTERMATH:
             self._stop_collectors()
+
+    def _describe_anew(self, processes: Sequence[ProcessInfo]) -> None:
+        """Keep up with what the target is: it imports frameworks, or becomes another program."""
+        root = self.session.root
+        newest = next((process for process in processes if process.pid == root.pid), root)
+        if newest != root:
+            self.session = replace(self.session, root=newest)
+            self._accept(self.session)
 
     def _tell_collectors(self, changed: ProcessBatch) -> None:
         for collector in self._collectors:
@@ -186,9 +196,15 @@ class Engine:
             return None
         return Window(kept.start, kept.end if self._ended_at is not None else max(kept.end, self._clock()))
 
-    def summary(self, window: Window, columns: int, thread: tuple[int, int] | None = None) -> Summary:
+    def summary(
+        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
+    ) -> Summary:
         """Sum up a window; costs some milliseconds of CPU."""
-        return summarise(self.store, window, columns=columns, thread=thread)
+        return summarise(self.store, window, columns=columns, thread=thread, alone=alone)
+
+    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
+        """Return the call tree of a window; costs some milliseconds of CPU."""
+        return call_tree(self.store, window, thread, alone=alone)
 
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on; the budgets still bind."""
@@ -229,6 +245,10 @@ class Engine:
             SnapshotError: as `snapshot`.
         """
         return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
+
+    def hurry(self) -> None:
+        """End the waits of a snapshot: what there is by now is saved."""
+        self._stopping.set()
 
     def _wait(self, until: float) -> bool:
         """Wait until a time of our clock; False when the engine is being stopped or the target has ended."""

@@ -49,6 +49,20 @@ def look_into_another() -> Look:
         return Look(_read_memory(pid, stack), seconds)
 
 
+def may_look_into(pid: int) -> bool:
+    """Tell whether the kernel lets us look into a process; it does not refuse one that is gone.
+
+    Opening its memory asks for what all reads need (`PTRACE_MODE_ATTACH` in `mem_open` of fs/proc/base.c).
+    """
+    try:
+        os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC))
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def has_ptrace_capability() -> bool:
     """Tell whether this process holds CAP_SYS_PTRACE (capabilities(7))."""
     with suppress(OSError, ValueError):
