@@ -19,6 +19,8 @@ EXAMPLES = [
     (0, "py-spy> Stopped sampling because process exited\n", None),
     (1, "Permission Denied: Try running again with elevated permissions by going 'sudo env \"PATH=$PATH\" !!'\n",
         "no right to read the Python stacks of job (pid 7)"),
+    (1, "Error: Failed to get process executable name. Check that the process is running.\n\nCaused by:\n    0: "
+        "Permission denied (os error 13)\n", "no right to read the Python stacks of job (pid 7)"),
     (1, "Error: Failed to get stack traces\n\nCaused by:\n    0: Failed to suspend process\n    1: EPERM: Operation "
         "not permitted\n", "no right to read the Python stacks of job (pid 7)"),
     (1, "Error: Unsupported version of Python: 3.15.0\n", "py-spy cannot read Python 3.15.0 of job (pid 7)"),

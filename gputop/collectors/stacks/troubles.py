@@ -53,13 +53,13 @@ TROUBLES = (
         "gputop tries again; a lower rate helps when the machine is overloaded",
         patience=1,
     ),
-    Trouble(r"process executable name|No such process|process exited", patience=None, retry=0.2),
     Trouble(
         r"Permission [Dd]enied|EPERM|Operation not permitted",
         "no right to read the Python stacks of {who}",
         ptrace_remedy(),
         retry=3,
     ),
+    Trouble(r"process executable name|No such process|process exited", patience=None, retry=0.2),
     Trouble(
         r"Unsupported version of Python: (\S+)",
         "py-spy cannot read Python {0} of {who}",
