@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gputop.analysis.results import FlameNode, FunctionRow, LineRow, States
 from gputop.analysis.rules import Classified
@@ -92,7 +92,7 @@ def flame(
     Arguments:
         min_share: paths with less than this share of the whole are left out.
     """
-    return _flame_tree(_of(store, keys, window, headline), min_share)
+    return tree(_of(store, keys, window, headline), min_share)
 
 
 # ------------------------------------------------------------------------------------------- functions, lines
@@ -101,6 +101,8 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 #: One mapping for each state: stacks have few states and many frames, so the inner loop runs over frames.
 _Sums = dict[Classified, dict[_Place, float]]
+#: A place with its self and its total seconds.
+_Ranked = tuple[_Place, float, float]
 
 
 class _Places(Generic[_Place]):
@@ -119,7 +121,7 @@ class _Places(Generic[_Place]):
             for place in places:
                 anywhere[place] = anywhere.get(place, 0.0) + seconds
 
-    def hottest(self) -> list[tuple[_Place, float, float]]:
+    def hottest(self) -> list[_Ranked[_Place]]:
         """Return places with their self and total seconds, most self time first."""
         own, anywhere = _total(self.own), _total(self.anywhere)
         ranked = [(place, own.get(place, 0.0), seconds) for place, seconds in anywhere.items()]
@@ -128,6 +130,10 @@ class _Places(Generic[_Place]):
     def states(self, place: _Place) -> States:
         """Return what a place's self time went into; what its total time went into where it has none of its own."""
         return shares(_at(self.own, place) or _at(self.anywhere, place))
+
+    def total_states(self, place: _Place) -> States:
+        """Return what a place's total time went into."""
+        return shares(_at(self.anywhere, place))
 
 
 def _total(sums: _Sums[_Place]) -> dict[_Place, float]:
@@ -142,8 +148,15 @@ def _at(sums: _Sums[_Place], place: _Place) -> Seconds:
     return {what: by_place[place] for what, by_place in sums.items() if place in by_place}
 
 
-def tables(weighted: Iterable[StackSplit], seconds: float) -> tuple[tuple[FunctionRow, ...], tuple[LineRow, ...]]:
-    """Return functions and source lines, most self time first, MOST_ROWS of each at most.
+class Tables(NamedTuple):
+    """Functions and source lines, most self time first."""
+
+    functions: tuple[FunctionRow, ...]
+    lines: tuple[LineRow, ...]
+
+
+def tables(weighted: Iterable[StackSplit], seconds: float) -> Tables:
+    """Return functions and source lines, of each the MOST_ROWS with most self time and those with most total time.
 
     Arguments:
         seconds: the length of the window, as far as it was `watched`.
@@ -159,13 +172,29 @@ def tables(weighted: Iterable[StackSplit], seconds: float) -> tuple[tuple[Functi
         hottest_line.setdefault(frame[:2], frame.line)
     function_rows = (
         FunctionRow(*place, hottest_line[place], own / seconds, total / seconds, by_function.states(place))
-        for place, own, total in by_function.hottest()[:MOST_ROWS]
+        for place, own, total in _most(by_function.hottest())
     )
     line_rows = (
-        LineRow(frame.file, frame.line, frame.name, own / seconds, total / seconds, by_line.states(frame))
-        for frame, own, total in lines[:MOST_ROWS]
+        LineRow(
+            frame.file,
+            frame.line,
+            frame.name,
+            own / seconds,
+            total / seconds,
+            by_line.states(frame),
+            by_line.total_states(frame),
+        )
+        for frame, own, total in _most(lines)
     )
-    return tuple(function_rows), tuple(line_rows)
+    return Tables(tuple(function_rows), tuple(line_rows))
+
+
+def _most(rows: list[_Ranked[_Place]]) -> list[_Ranked[_Place]]:
+    """Return the rows worth keeping: callers have total time alone, and rank last by self time."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    by_total = {place for place, _, _ in sorted(rows, key=lambda row: -row[2])[:MOST_ROWS]}
+    return [row for rank, row in enumerate(rows) if rank < MOST_ROWS or row[0] in by_total]
 
 
 # -------------------------------------------------------------------------------------------------- call tree
@@ -201,7 +230,8 @@ class _Node:
             self.time[what] += seconds
 
 
-def _flame_tree(weighted: Iterable[StackSplit], min_share: float) -> FlameNode:
+def tree(weighted: Iterable[StackSplit], min_share: float = MIN_SHARE) -> FlameNode:
+    """Return the call tree of stacks, its root named "all"; `min_share` as for `flame`."""
     root = _Node(_ROOT)
     for stack, time in weighted:
         node = root

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gputop.analysis.efficiency import Efficiency
-from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Value
+from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Stack, Value
 from gputop.model import Window as Window
 
 #: State id to share of the time looked at; sums to 1 unless empty (nothing was seen).
@@ -66,7 +66,8 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """One source line; shares as in `FunctionRow`."""
+    """One source line; shares as in `FunctionRow`. `states` is of its self time (of its total time where it has none of
+    its own), `total_states` of all time in it and in what it calls."""
 
     file: str
     line: int
@@ -74,6 +75,7 @@ class LineRow:
     self_share: float
     total_share: float
     states: States
+    total_states: States = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +182,4 @@ class Summary:
     verdict: Verdict = Verdict("no-data", "waiting for samples", "nothing has been sampled yet")
     cost: CostBatch | None = None
     notes: tuple[Note, ...] = ()
+    stack: Stack = ()

@@ -9,10 +9,11 @@ from gputop.analysis import diagnose, hot, roles, tiles, timeline
 from gputop.analysis.curves import by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.gpus import efficiency
-from gputop.analysis.results import FunctionRow, Headline, LineRow, Summary, ThreadRow
-from gputop.analysis.split import ON_CPU, Split, thread_states
+from gputop.analysis.hot import Tables
+from gputop.analysis.results import FlameNode, Headline, Summary, ThreadRow
+from gputop.analysis.split import ON_CPU, Split, StackSplit, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
-from gputop.model import NA, GpuReading, HostBatch, Value, Window, known
+from gputop.model import NA, GpuReading, HostBatch, Stack, Value, Window, known
 from gputop.store import Cpu, Store, ThreadKey
 
 #: The main thread is not what the answer is about when it works less than this share of its time …
@@ -23,12 +24,19 @@ _CLEARLY_MORE = 0.2
 _NO_CPU = NA("its CPU time was not read")
 
 
-def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[int, int] | None = None) -> Summary:
+#: A stack is "the newest" when it was seen this shortly before the window's end, seconds: stacks come in by windows.
+_NEWEST = 3.0
+
+
+def summarise(
+    store: Store, window: Window, columns: int = 120, thread: tuple[int, int] | None = None, *, alone: bool = False
+) -> Summary:
     """Return what is known about the window.
 
     Arguments:
         columns: steps of the timeline.
         thread: (pid, tid) of the thread to make the headline; by default the one that the user waits for.
+        alone: functions and lines are of the headline's thread only, instead of all threads' work.
 
     Raises:
         ValueError: the store has no session yet.
@@ -37,7 +45,7 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
     if session is None:
         raise ValueError("nothing can be summed up before the session is known")
     tiles.of(store).turn()
-    watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None)
+    watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None, alone)
     hosts, gpus = store.hosts(window), store.gpus(window)
     rows = by_gpu(gpus)
     samples, failed = store.stack_quality(window)
@@ -45,7 +53,7 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
         window=window,
         headline=watched.headline,
         threads=watched.rows,
-        functions=watched.functions,
+        functions=watched.tables.functions,
         gpus=tuple(_gpu_facts(index, [row.gpu for row in mine]) for index, mine in rows.items()),
         cores_used=mean(map(_cores_used, hosts)),
         cores=session.cores,
@@ -59,8 +67,8 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
         ended=store.ended(),
         threads=watched.rows,
         headline=watched.headline,
-        functions=watched.functions,
-        lines=watched.lines,
+        functions=watched.alone.functions,
+        lines=watched.alone.lines,
         timeline=timeline.build(store, watched.head, window, columns),
         host=hosts[-1] if hosts else None,
         gpus=gpus[-1].gpus if gpus else (),
@@ -70,31 +78,66 @@ def summarise(store: Store, window: Window, columns: int = 120, thread: tuple[in
         verdict=diagnose.verdict(facts),
         cost=store.cost(window.end),
         notes=store.notes(),
+        stack=_newest_stack(store, watched.head, window),
     )
+
+
+def call_tree(
+    store: Store,
+    window: Window,
+    thread: tuple[int, int] | None = None,
+    *,
+    alone: bool = False,
+    min_share: float = 0.0005,
+) -> FlameNode:
+    """Return the call tree of a window; arguments as for `summarise`, and `min_share` as for `hot.flame`."""
+    session = store.session
+    if session is None:
+        raise ValueError("nothing can be summed up before the session is known")
+    splits, rows = _threads(store, window)
+    head = headline_key(rows, session.root.pid, ThreadKey(*thread) if thread else None)
+    return hot.tree(_weighed(splits, head, alone), min_share)
+
+
+def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack:
+    if head is None:
+        return ()
+    seen = list(store.segments(head, Window(max(window.start, window.end - _NEWEST), window.end)))
+    return seen[-1].stack if seen else ()
 
 
 # ------------------------------------------------------------------------------------------------- threads
 
 
 class _Watched(NamedTuple):
-    """What the threads did; `head` is the headline's."""
+    """What the threads did; `head` is the headline's, `alone` the tables of its thread only, when asked for."""
 
     rows: tuple[ThreadRow, ...]
     head: ThreadKey | None
     headline: Headline | None
-    functions: tuple[FunctionRow, ...]
-    lines: tuple[LineRow, ...]
+    tables: Tables
+    alone: Tables
 
 
-def _watched(store: Store, window: Window, root: int, chosen: ThreadKey | None) -> _Watched:
+def _watched(store: Store, window: Window, root: int, chosen: ThreadKey | None, alone: bool) -> _Watched:
+    splits, rows = _threads(store, window)
+    head = headline_key(rows, root, chosen)
+    seconds = hot.watched(store, [head] if head else splits, window)
+    tables = hot.tables(_weighed(splits, head), seconds)
+    own = hot.tables(_weighed(splits, head, alone=True), seconds) if alone else tables
+    return _Watched(tuple(rows.values()), head, _headline(rows[head]) if head else None, tables, own)
+
+
+def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict[ThreadKey, ThreadRow]]:
+    """Return what each thread did, split by stacks and as a row."""
     cpu = store.cpu(window)
     keys = sorted({*store.threads(window), *cpu})
     splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
-    rows = {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
-    head = headline_key(rows, root, chosen)
-    weighted = hot.weigh((split, key == head) for key, split in splits.items())
-    functions, lines = hot.tables(weighted, hot.watched(store, [head] if head else keys, window))
-    return _Watched(tuple(rows.values()), head, _headline(rows[head]) if head else None, functions, lines)
+    return splits, {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
+
+
+def _weighed(splits: Mapping[ThreadKey, Split], head: ThreadKey | None, alone: bool = False) -> list[StackSplit]:
+    return hot.weigh((split, key == head) for key, split in splits.items() if key == head or not alone)
 
 
 def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadRow:

@@ -27,6 +27,8 @@ from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import Policy, Route
 from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
+from gputop.target import code
+from gputop.target.code import Code
 from gputop.target.follow import Follower
 from gputop.target.launch import Launched
 from gputop.target.output import Tail
@@ -205,6 +207,10 @@ class Engine:
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
         """Return the call tree of a window; costs some milliseconds of CPU."""
         return call_tree(self.store, window, thread, alone=alone)
+
+    def code(self, file: str) -> Code:
+        """Return a source file of the target, or why it cannot be shown; as slow as its disk."""
+        return code.read(file, self.session.root, live=True)
 
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on; the budgets still bind."""

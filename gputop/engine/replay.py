@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gputop.analysis.results import Summary
-from gputop.analysis.summary import summarise
+from gputop.analysis.results import FlameNode, Summary
+from gputop.analysis.summary import call_tree, summarise
 from gputop.engine.engine import KEY_SECONDS
 from gputop.errors import RecordingError
 from gputop.model import Session, Window
@@ -17,6 +18,8 @@ from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import SAMPLED, Route
 from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
+from gputop.target import code
+from gputop.target.code import Code
 
 #: A recording is read to be looked at as a whole: some ten hours at the default rates.
 _LIMIT_BYTES = 1 << 30
@@ -52,9 +55,20 @@ class Replay:
         """Return the time recorded."""
         return self.store.span()
 
-    def summary(self, window: Window, columns: int, thread: tuple[int, int] | None = None) -> Summary:
+    def summary(
+        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
+    ) -> Summary:
         """Sum up a window of the recording."""
-        return summarise(self.store, window, columns=columns, thread=thread)
+        return summarise(self.store, window, columns=columns, thread=thread, alone=alone)
+
+    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
+        """Return the call tree of a window; costs some milliseconds of CPU."""
+        return call_tree(self.store, window, thread, alone=alone)
+
+    def code(self, file: str) -> Code:
+        """Return a source file of the recorded program, or why it cannot be shown; as slow as its disk."""
+        host = self.session.hostname
+        return code.read(file, self.session.root, live=False, elsewhere="" if host == os.uname().nodename else host)
 
     def route(self) -> Route:
         """Return that only the sampled trace is possible."""

@@ -1,7 +1,7 @@
 """What the screen needs from below: a `Source` (the live engine, or a recording).
 
-The screen calls `summary` and `snap` from worker threads of its own; everything else is called from the thread
-of the user interface and returns at once.
+The screen calls `summary`, `flame`, `code` and `snap` from worker threads of its own; everything else is called from
+the thread of the user interface and returns at once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gputop.analysis.results import Summary, Window
+from gputop.analysis.results import FlameNode, Summary, Window
 from gputop.model import Session
+from gputop.target.code import Code
 
 if TYPE_CHECKING:
     from gputop.target.find import Candidate
@@ -55,8 +56,17 @@ class Source(Protocol):
     def span(self) -> Window | None:
         """Return the time for which anything is kept, None before the first sample."""
 
-    def summary(self, window: Window, columns: int, thread: Thread | None = None) -> Summary:
-        """Sum up a window, with a timeline of `columns` steps of `thread` (None: analysis chooses); may be slow."""
+    def summary(self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
+        """Sum up a window, with a timeline of `columns` steps of `thread` (None: analysis chooses); may be slow.
+
+        `alone`: functions and lines are of that thread only, instead of all threads' work.
+        """
+
+    def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
+        """Return the call tree of a window; may be slow."""
+
+    def code(self, file: str) -> Code:
+        """Return a source file of the target, or why it cannot be shown; may be slow."""
 
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on."""

@@ -33,7 +33,7 @@ def canned(scene: str, hz: float) -> FakeSource:
     make, turn = source.summary, iter(range(10**9))
     ready: list[Summary] = []
 
-    def summary(window: Window, columns: int, thread: Thread | None = None) -> Summary:
+    def summary(window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
         if not ready or len(ready[0].timeline.columns) != columns:
             first = source.clock() - _ANSWERS / hz
             ends = [first + at / hz for at in range(_ANSWERS)]

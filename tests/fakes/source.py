@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gputop.analysis.results import (
     Column,
+    FlameNode,
     FunctionRow,
     Headline,
     LineRow,
@@ -39,6 +40,8 @@ from gputop.model import (
     Value,
     Window,
 )
+from gputop.target.code import Code
+from tests.fakes.program import CALLS, STACK, code_of
 
 EPOCH = 1_700_000_000.0
 
@@ -112,6 +115,7 @@ class FakeSource:
         slow_s: how long a summary takes.
         gate: when given, a summary waits for it (and for nothing else).
         question: what a snapshot asks consent for.
+        alone: what the last summary was asked.
         ended_at: time at which the target ended.
     """
 
@@ -131,6 +135,7 @@ class FakeSource:
     exited: tuple[int | None] | None = None
     ended_at: float | None = None
     question: str = ""
+    alone: bool = False
     snapshot_error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
@@ -176,7 +181,16 @@ class FakeSource:
 
     # ------------------------------------------------------------------------------------------- summary
 
-    def summary(self, window: Window, columns: int, thread: tuple[int, int] | None = None) -> Summary:
+    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
+        return CALLS
+
+    def code(self, file: str) -> Code:
+        return code_of(file)
+
+    def summary(
+        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
+    ) -> Summary:
+        self.alone = alone
         if self.gate is not None:
             self.gate.wait(10)
         time.sleep(self.slow_s)
@@ -202,6 +216,7 @@ class FakeSource:
             verdict=self.verdict,
             cost=CostBatch(window.end, {"screen": 0.018, "peek": 0.021, "py-spy": 0.022}, 0.003, 100, 50, 0.011),
             notes=self.notes,
+            stack=STACK,
         )  # fmt: skip
 
     def _states(self, at: float) -> dict[str, float]:
@@ -292,7 +307,7 @@ class FakeSource:
 
 
 def _line(row: FunctionRow) -> LineRow:
-    return LineRow(row.file, row.line, row.name, row.self_share, row.total_share, row.states)
+    return LineRow(row.file, row.line, row.name, row.self_share, row.total_share, row.states, row.states)
 
 
 def _busy_of(index: int, at: float) -> float:

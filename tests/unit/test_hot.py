@@ -131,6 +131,17 @@ def test_only_so_many_rows() -> None:
     assert len(hot.functions(store, [KEY], WINDOW)) == hot.MOST_ROWS
 
 
+def test_a_caller_without_time_of_its_own_is_not_crowded_out() -> None:
+    loop = Frame("loop", "x.py", 5000)
+    many = [
+        (number * 0.01, number * 0.01 + 0.01, (loop, Frame(f"f{number}", "x.py", number))) for number in range(1000)
+    ]
+    store = stored(peeks(PID, [(0, 5, PYTHON), (5, 10, NATIVE)]), stacks(PID, many))
+    row = next(row for row in hot.lines(store, [KEY], WINDOW) if row.line == 5000)
+    assert (row.self_share, row.total_share) == pytest.approx((0.0, 1.0))
+    assert row.total_states == pytest.approx({"python": 0.5, "native": 0.5}, abs=0.01)
+
+
 def test_flame_tree(store: Store) -> None:
     root = hot.flame(store, [KEY], WINDOW)
     assert (root.frame.name, round(root.total, 5), root.self) == ("all", 10.0, 0.0)

@@ -7,10 +7,11 @@ import pytest
 from gputop.analysis import tiles
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import Verdict
-from gputop.analysis.summary import headline_key, summarise
+from gputop.analysis.summary import call_tree, headline_key, summarise
 from gputop.model import (
     NA,
     CostBatch,
+    Frame,
     GpuBatch,
     GpuReading,
     GpuUse,
@@ -41,6 +42,7 @@ from tests.unit.analysis_tools import (
 )
 
 WINDOW = Window(0, 10)
+HELP = Frame("help", "data.py", 7)
 
 
 def gpu(time: float, energy: Value, utilization: Value = 0.5, index: int = 0) -> GpuBatch:
@@ -212,3 +214,37 @@ def test_hours_of_summaries_keep_only_what_the_last_ones_needed() -> None:
         summarise(store, Window(max(0, second - 20), second + 4.0), columns=24)
         kept.append(len(tiles.of(store)))
     assert max(kept[50:]) == max(kept[10:50])
+
+
+def _two_threads() -> Store:
+    return stored(
+        peeks(PID, [(0, 6, PYTHON), (6, 10, SYNC)]),
+        peeks(101, [(0, 10, NATIVE)]),
+        stacks(PID, [(0, 6, (MAIN, DECODE)), (6, 10, (MAIN, STEP))]),
+        stacks(101, [(0, 10, (HELP,))]),
+    )
+
+
+def test_one_thread_alone_or_all_threads_work() -> None:
+    store = _two_threads()
+    together, alone = summarise(store, WINDOW), summarise(store, WINDOW, alone=True)
+    assert [row.name for row in together.functions] == ["help", "decode", "step", "main"]
+    assert [row.name for row in alone.functions] == ["decode", "step", "main"]
+    assert [row.function for row in alone.lines] == ["decode", "step", "main"]
+    assert alone.verdict == together.verdict, "what is listed does not change what is said"
+
+
+def test_the_newest_stack_is_that_of_the_windows_end() -> None:
+    store = _two_threads()
+    assert summarise(store, WINDOW).stack == (MAIN, STEP)
+    assert summarise(store, Window(0, 5)).stack == (MAIN, DECODE)
+    assert summarise(store, Window(20, 30)).stack == ()
+
+
+def test_the_call_tree_follows_the_choice_of_threads() -> None:
+    store = _two_threads()
+    assert {child.frame for child in call_tree(store, WINDOW).children} == {HELP, MAIN}
+    (main,) = call_tree(store, WINDOW, alone=True).children
+    assert main.frame == MAIN
+    assert main.total == pytest.approx(10.0)
+    assert [child.frame for child in main.children] == [DECODE, STEP]
