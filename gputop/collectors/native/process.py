@@ -187,10 +187,7 @@ class Process:
 
     def _record(self, task: Task, look: Look, counters: Counters | None) -> None:
         now = time.monotonic()
-        seconds = now - task.looked
-        starved = 0.0
-        if counters is not None and task.counters is not None:
-            starved = min(max(counters.delay_ns - task.counters.delay_ns, 0) / 1e9, seconds)
+        seconds, starved = task.stands_for(now, counters, look.running)
         self.draft.add(task, look, now, seconds, starved)
         task.looked, task.counters = now, counters
         task.look = look
@@ -240,6 +237,7 @@ class Process:
         if before is not None and after is not None:
             held = max(held - (after.delay_ns - before.delay_ns) / 1e9, 0.0)
         task.owed_s += held
+        task.held_s += held
         self.draft.stops += 1
         self.draft.stopped_s += held
 

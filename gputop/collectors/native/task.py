@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from gputop.collectors.native import syscalls
+from gputop.collectors.native.ledger import Elapsed, Ledger
 from gputop.collectors.native.memory import FIRST_COPY
 from gputop.collectors.native.modules import Site
 from gputop.model import Observation
@@ -81,6 +82,7 @@ class Task:
         copy: bytes of stack to copy.
         busy_until: it is looked at often up to this time.
         owed_s: seconds that it was held up and that its budget has not paid back yet, as of `looked`.
+        held_s: seconds that it was held up since its counters were read.
         alive: it has not ended.
     """
 
@@ -96,8 +98,22 @@ class Task:
         self.settled = False
         self.copy = FIRST_COPY
         self.busy_until = 0.0
-        self.owed_s = 0.0
+        self.owed_s = self.held_s = 0.0
+        self._ledger = Ledger()
         self.alive = True
+
+    def stands_for(self, now: float, counters: Counters | None, running: bool) -> tuple[float, float]:
+        """Return the seconds that a look stands for, and those of them without a CPU.
+
+        `counters` are those read for the look, before it may have held the thread up.
+        """
+        seconds, before = now - self.looked, self.counters
+        if counters is None or before is None:
+            return seconds, 0.0
+        on_cpu, starved = (counters.run_ns - before.run_ns) / 1e9, (counters.delay_ns - before.delay_ns) / 1e9
+        elapsed = Elapsed(seconds, on_cpu, starved, self.held_s)
+        self.held_s = 0.0
+        return self._ledger.book(elapsed, running)
 
     def read(self, name: str) -> bytes:
         """Return the beginning of one of its /proc files.
