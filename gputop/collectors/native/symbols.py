@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from gputop.collectors.native.elf import Image, Section
+from gputop.collectors.native.elf import ElfError, Image, Section
 
 _SYMBOL_SIZE = 24
 _MAX_SYMBOLS = 1 << 22
@@ -31,6 +31,8 @@ _BINDING_ORDER = {1: 0, 2: 1, 0: 2}  # global, weak, local
 _NAME_BYTES = 512
 _MAX_NESTING = 8
 _COUNT = struct.Struct("<Q")
+#: Bytes of tables that one child reads: half a second's work. The driver's small table does not wait for torch's.
+_AT_A_TIME = 4 << 20
 #: CPU seconds and wall seconds that reading tables may take before it is given up.
 _READ_CPU_S, _READ_WALL_S = 60, 120
 _PR_SET_PDEATHSIG = 1
@@ -120,6 +122,23 @@ def _distinct(image: Image, values: list[int], names: list[int], ranks: list[int
         yield indices[0] if len(indices) == 1 else min(indices, key=preference)
 
 
+def _smallest(tables: Iterable[Symbols]) -> Iterator[Symbols]:
+    """Yield the smallest tables, as many as one child reads at a time."""
+    total = 0
+    for size, _, table in sorted((_table_bytes(table.image), number, table) for number, table in enumerate(tables)):
+        if total and total + size > _AT_A_TIME:
+            return
+        total += size
+        yield table
+
+
+def _table_bytes(image: Image) -> int:
+    try:
+        return sum(section.size for section in image.sections() if section.kind in (_SYMTAB, _DYNSYM))
+    except (ElfError, OSError, struct.error):
+        return 0  # the child will find out
+
+
 class SymbolReader:
     """Reads symbol tables in a child process, one batch of them at a time."""
 
@@ -134,9 +153,8 @@ class SymbolReader:
         return self._child
 
     def read(self, tables: Iterable[Symbols]) -> None:
-        """Begin to read tables, unless others are being read."""
-        tables = list(tables)
-        if self._child or not tables:
+        """Begin to read the smallest of these tables, unless others are being read; ask again for the rest."""
+        if self._child or not (tables := list(_smallest(tables))):
             return
         try:
             self._reading = [(table, os.memfd_create("gputop-symbols", os.MFD_CLOEXEC)) for table in tables]
