@@ -34,11 +34,13 @@ class Efficiency:
         id: "idle", "throttled", "memory-bound", "compute-bound", "ineffective", "mixed" or "unknown".
         title: a few words for the screen.
         evidence: the numbers that say so, one sentence.
+        number: the one that says most, a few words ("SM active 9 %"); empty where there is none.
     """
 
     id: str
     title: str
     evidence: str
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Rule:
     title: str
     applies: Callable[[Use], bool]
     evidence: Callable[[Use], str]
+    number: Callable[[Use], str]
 
 
 def _percent(share: float | None) -> str:
@@ -77,33 +80,52 @@ def _pipes(use: Use) -> str:
     return f"while busy: tensor cores {_percent(use.tensor)}, FP32 {_percent(use.fp32)}, SMs {_percent(use.sm)}"
 
 
+def _sm(use: Use) -> str:
+    return f"SM active {_percent(use.sm)} while busy"
+
+
+def _pipe(use: Use) -> str:
+    tensor, fp32 = use.tensor or 0.0, use.fp32 or 0.0
+    return f"tensor cores {_percent(tensor)} while busy" if tensor >= fp32 else f"FP32 {_percent(fp32)} while busy"
+
+
 RULES: tuple[Rule, ...] = (
-    Rule("idle", "idle", lambda use: use.busy < BUSY, lambda use: f"busy {_percent(use.busy)} of the time"),
+    Rule(
+        "idle",
+        "idle",
+        lambda use: use.busy < BUSY,
+        lambda use: f"busy {_percent(use.busy)} of the time",
+        lambda use: f"busy {_percent(use.busy)} of the time",
+    ),
     Rule(
         "throttled",
         "held down",
         lambda use: (use.throttled or 0) >= THROTTLED,
         lambda use: f"clocks held down {_percent(use.throttled)} of the time: {', '.join(use.reasons)}",
+        lambda use: use.reasons[0] if use.reasons else f"{_percent(use.throttled)} of the time",
     ),
     Rule(
         "memory-bound",
         "memory-bound",
         lambda use: (use.dram or 0) >= BUSY_DRAM and (use.dram or 0) >= (use.tensor or 0),
         lambda use: f"{_percent(use.dram)} of the peak memory bandwidth while busy, about 80 % can be reached",
+        lambda use: f"DRAM {_percent(use.dram)} of its peak while busy",
     ),
     Rule(
         "compute-bound",
         "compute-bound",
         lambda use: (use.tensor or 0) >= BUSY_TENSOR or (use.fp32 or 0) >= BUSY_FP32,
         _pipes,
+        _pipe,
     ),
     Rule(
         "ineffective",
         "busy but ineffective",
         lambda use: use.sm is not None and use.sm < EFFECTIVE_SM,
         _ineffective,
+        _sm,
     ),
-    Rule("mixed", "no single limit", lambda use: use.sm is not None, _pipes),
+    Rule("mixed", "no single limit", lambda use: use.sm is not None, _pipes, _sm),
 )
 
 
@@ -115,7 +137,7 @@ def assess(gpu: GpuReading) -> Efficiency:
     use = _use(gpu, busy)
     for rule in RULES:
         if rule.applies(use):
-            return Efficiency(rule.id, rule.title, rule.evidence(use))
+            return Efficiency(rule.id, rule.title, rule.evidence(use), rule.number(use))
     return Efficiency(
         "unknown", "not known", f"busy {_percent(busy)}; SM activity: {_reason(gpu.metric('gpm.sm_active'))}"
     )

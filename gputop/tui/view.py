@@ -14,6 +14,9 @@ from gputop.tui.source import Source, Thread
 if TYPE_CHECKING:
     from gputop.tui.table import Table
 
+#: Lengths of the time axis while less is known than the user wants to see, seconds.
+_AXES = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+
 
 @dataclass
 class View:
@@ -49,13 +52,18 @@ class View:
         That is the newest `seconds` of what is known, on a grid of whole steps: there a step keeps its samples while
         the picture scrolls, off it every column would flicker. While more is to come, only complete steps are shown.
         """
-        step = self.seconds / columns
+        step = self._axis(span) / columns
         end = span.end if self.paused is None else self.paused
         first = math.floor(max(end - self.seconds, span.start, self.reset_at) / step)
         last = math.floor(end / step) if growing else math.ceil(end / step)
         last = max(last, first + 1)
         first = max(first, last - columns)
         return Window(first * step, last * step), last - first
+
+    def _axis(self, span: Window) -> float:
+        """Return the length of the time axis: as long as the user wants, or a round step that holds what is known."""
+        known = span.end - max(span.start, self.reset_at)
+        return next((axis for axis in _AXES if known <= axis < self.seconds), self.seconds)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from gputop.analysis.efficiency import assess
 from gputop.analysis.results import (
     Column,
     FlameNode,
@@ -213,6 +214,8 @@ class FakeSource:
             timeline=timeline,
             host=self._host(window.end),
             gpus=tuple(self._gpu(index, window.end) for index in range(self.gpus)),
+            gpus_at=window.end,
+            efficiency={index: assess(self._gpu(index, window.end)) for index in range(self.gpus)},
             verdict=self.verdict,
             cost=CostBatch(window.end, {"screen": 0.018, "peek": 0.021, "py-spy": 0.022}, 0.003, 100, 50, 0.011),
             notes=self.notes,
@@ -270,7 +273,7 @@ class FakeSource:
         rows = [ThreadRow(4121, 4121, "MainThread", "main", True, 3000, 60.0, 0.71, states, {})]
         for index in range(1, self.threads):
             name = f"pt_autograd_{index}" if index % 3 else "関" * 40 if self.hostile else f"ThreadPool-{index}"
-            busy = 0.2 + 0.2 * math.sin(at / 3 + index)
+            busy = 0.2 + 0.2 * math.sin(at / 30 + index)  # the mean of a minute changes slowly
             shares = {"native": busy, "lock": 0.5 - busy / 2, "idle": 0.5 - busy / 2}
             rows.append(ThreadRow(4121, 4121 + index, name, "pool", False, 300, 60.0, busy, shares, {}))
         return tuple(rows)

@@ -50,7 +50,7 @@ def test_what_matters_most_is_kept_longest() -> None:
     assert kept[0] == {"header", "status"}
     assert {"header", "verdict", "timeline", "status"} <= kept[2]
     assert "hot" in kept[3]
-    assert kept[4] == {panel.key for panel in PANELS} - {"notes", "message"}
+    assert kept[4] == {panel.key for panel in PANELS} - {"notes", "message", "threads"}
     assert all(small <= large for small, large in pairwise(kept))
 
 

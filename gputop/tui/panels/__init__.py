@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.tui.panels import cores, gpus, header, hot, output, status, timeline, verdict
+from gputop.tui.panels import cores, gpus, header, hot, output, status, threads, timeline, verdict
 from gputop.tui.panels.base import Panel
 
 PANELS: tuple[Panel, ...] = (
@@ -12,6 +12,7 @@ PANELS: tuple[Panel, ...] = (
     hot.PANEL,
     gpus.PANEL,
     cores.PANEL,
+    threads.PANEL,
     output.PANEL,
     status.NOTES,
     status.STATUS,

@@ -11,8 +11,12 @@ from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.view import Scene
 
 #: Rows of a GPU in full, and the fewest that are worth it (title, utilisation, memory).
-_FULL, _LEAST = 6, 3
+_FULL, _LEAST = 7, 3
+#: A reading older than this is said to be old, seconds.
+_OLD = 3.0
 _LABEL, _VALUE, _MORE, _MOST_BAR = 7, 17, 17, 24
+#: What limits a GPU, by `efficiency.RULES`, to the style it is told in.
+LIMITS = {"throttled": "warn!b", "ineffective": "warn!b", "idle": "dim", "unknown": "dim"}
 #: What GPM says about the use of the GPU while it is busy: metric, label, and label where room is scarce.
 _EFFICIENCY = (
     ("sm_active", "SM active", "SM"),
@@ -50,7 +54,9 @@ def _missing(scene: Scene) -> str:
     if scene.summary is None:
         return "waiting for the first reading"
     note = next((note for note in scene.summary.notes if note.source == "gpu"), None)
-    return note.what if note else "none found"
+    if note is not None:
+        return note.what
+    return f"asking the driver{scene.glyphs.ellipsis}" if scene.source.live else "nothing about GPUs in this window"
 
 
 # --------------------------------------------------------------------------------------------- one in full
@@ -58,7 +64,7 @@ def _missing(scene: Scene) -> str:
 
 def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
     title: list[Span] = [(f"GPU {gpu.index}", "strong!b"), (f" {scene.glyphs.dot} {gpu.name}", "title")]
-    head = rule(scene, title, width, _company(gpu))
+    head = rule(scene, title, width, _age(scene) or _company(gpu))
     if gpu.error:
         return [head, line(((f"  {gpu.error}", "bad"),), width)]
     util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
@@ -68,9 +74,16 @@ def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
         _meter(scene, "util", util, "gpu", percent(util), _own(percent(gpu.target.sm)), width),
         _meter(scene, "memory", _ratio(used, total), "memory", _of(used, total), _own(size(mine)), width),
         _meter(scene, "power", _ratio(power, limit), "warn", _watts(power, limit), _climate(gpu), width),
+        _use(scene, gpu, width),
         _efficiency(gpu, width),
         _traffic(scene, gpu, width),
     ]
+
+
+def _age(scene: Scene) -> list[Span]:
+    """Say how old the reading is, once it is: a driver may hang."""
+    age = scene.summary.window.end - scene.summary.gpus_at if scene.summary else 0.0
+    return [(f"read {age:.0f} s ago", "warn!b")] if age > _OLD else []
 
 
 def _company(gpu: GpuReading) -> list[Span]:
@@ -115,6 +128,15 @@ def _meter(scene: Scene, label: str, share: Value, style: str, value: str, more:
     return line(((f" {label:<{_LABEL}}", "dim"), *drawn, (f"  {fit(value, _VALUE)}", tone), (reason, "dim")), width)
 
 
+def _use(scene: Scene, gpu: GpuReading, width: int) -> Line:
+    """Return what limited the GPU in the window, in words."""
+    found = scene.summary.efficiency.get(gpu.index) if scene.summary else None
+    if found is None:
+        return line((), width)
+    words = f"{found.title}: {found.number or found.evidence}"
+    return line(((f" {'limit':<{_LABEL}}", "dim"), (words, LIMITS.get(found.id, "text"))), width)
+
+
 def _efficiency(gpu: GpuReading, width: int) -> Line:
     """Return how well the GPU is used while it is busy; utilisation alone does not tell."""
     spans: list[Span] = []
@@ -152,7 +174,7 @@ def _listed(scene: Scene, gpus: Sequence[GpuReading], width: int, height: int) -
         ("GPUs", "strong!b"),
         (f" {scene.glyphs.dot} {len(gpus)} {scene.glyphs.times} {gpus[0].name}", "title"),
     ]
-    lines = [rule(scene, title, width)]
+    lines = [rule(scene, title, width, _age(scene))]
     lines += [_listed_one(scene, gpu, width) for gpu in shown]
     if len(shown) < len(gpus):
         lines.append(line(((f"  {len(gpus) - len(shown)} more", "dim"),), width))

@@ -46,8 +46,8 @@ def _sizes(scene: Scene) -> list[_Fact]:
         if children:
             facts.append(_Fact(_many(children, "child", "children"), 6))
     if scene.session.root.started_unix:
-        until = scene.clock(scene.now)
-        facts.append(_Fact(f"up {duration(until - scene.session.root.started_unix)}", 2))
+        shown = summary.window.end if summary is not None else scene.now
+        facts.append(_Fact(f"up {duration(scene.clock(shown) - scene.session.root.started_unix)}", 2))
     return facts
 
 

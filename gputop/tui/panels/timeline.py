@@ -63,7 +63,7 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     for index, item in enumerate(curves[: plan.curves]):
         lines += _drawn(scene, item, width, 2 if index < plan.tall else 1)
     if plan.axis:
-        lines.append(_axis(scene, width))
+        lines.append(_axis(scene, timeline, width))
     return padded(lines, width, height)
 
 
@@ -244,13 +244,14 @@ def _tail(item: _Curve, right: int) -> str:
     return f"{item.short:>{right}}" if len(item.short) <= right else ""
 
 
-def _axis(scene: Scene, width: int) -> Line:
+def _axis(scene: Scene, timeline: Timeline | None, width: int) -> Line:
     left, right = _gutters(width)
     count = width - left - right
+    seconds = timeline.columns[-1].seconds * count if timeline and timeline.columns else scene.view.seconds
     steps = 4 if count >= 60 else 2
     text = ""
     for step in range(steps):
-        label = f"{scene.glyphs.minus}{scene.view.seconds * (steps - step) / steps:.0f} s"
+        label = f"{scene.glyphs.minus}{round(seconds * (steps - step) / steps, 1):g} s"
         text += fit(label, count * (step + 1) // steps - count * step // steps)
     end = "now" if scene.view.paused is None else clock_time(scene.clock(scene.view.paused))
     text = text[: count - len(end)] + end
