@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from gputop.collectors.native.elf import ElfError, Image, Section
+from gputop.collectors.native.elf import Image, Section
 
 _SYMBOL_SIZE = 24
 _MAX_SYMBOLS = 1 << 22
@@ -31,8 +31,8 @@ _BINDING_ORDER = {1: 0, 2: 1, 0: 2}  # global, weak, local
 _NAME_BYTES = 512
 _MAX_NESTING = 8
 _COUNT = struct.Struct("<Q")
-#: Bytes of tables that one child reads: half a second's work. The driver's small table does not wait for torch's.
-_AT_A_TIME = 4 << 20
+#: Bytes of images that one child reads the symbols of: the driver's do not wait for those of torch.
+_AT_A_TIME = 1 << 28
 #: CPU seconds and wall seconds that reading tables may take before it is given up.
 _READ_CPU_S, _READ_WALL_S = 60, 120
 _PR_SET_PDEATHSIG = 1
@@ -123,20 +123,17 @@ def _distinct(image: Image, values: list[int], names: list[int], ranks: list[int
 
 
 def _smallest(tables: Iterable[Symbols]) -> Iterator[Symbols]:
-    """Yield the smallest tables, as many as one child reads at a time."""
+    """Yield the tables of the smallest images, as many as one child reads at a time."""
     total = 0
-    for size, _, table in sorted((_table_bytes(table.image), number, table) for number, table in enumerate(tables)):
-        if total and total + size > _AT_A_TIME:
+    for table in sorted(tables, key=_image_bytes):
+        total += _image_bytes(table)
+        if total > _AT_A_TIME and total > _image_bytes(table):
             return
-        total += size
         yield table
 
 
-def _table_bytes(image: Image) -> int:
-    try:
-        return sum(section.size for section in image.sections() if section.kind in (_SYMTAB, _DYNSYM))
-    except (ElfError, OSError, struct.error):
-        return 0  # the child will find out
+def _image_bytes(table: Symbols) -> int:
+    return sum(segment.size for segment in table.image.segments)
 
 
 class SymbolReader:
