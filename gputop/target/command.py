@@ -24,8 +24,10 @@ def find_program(name: str, environ: Mapping[str, str]) -> str:
     runnable = next((path for path in found if os.access(path, os.X_OK)), None)
     if runnable is not None:
         return runnable
-    if found or ("/" in name and os.path.isdir(name)):
-        raise not_executable(name, "it is a directory" if not found else "it is not marked as executable")
+    if found:
+        raise not_executable(name, "it is not marked as executable")
+    if "/" in name and os.path.exists(name):
+        raise not_executable(name, "it is a directory" if os.path.isdir(name) else "it is not a file")
     raise not_found(name)
 
 
