@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gputop.model import NA, GpuUse
+from gputop.analysis.efficiency import Efficiency
+from gputop.model import NA, GpuUse, Window
 from gputop.tui.glyphs import ASCII, BLOCK, BRAILLE, Glyphs
 from gputop.tui.panels import PANELS, timeline
-from gputop.tui.view import Message, Scene
+from gputop.tui.view import Message, Scene, View
 from tests.tui.running import NOW, places, still
 
 _EXPECTED = Path(__file__).parent / "expected"
@@ -149,3 +150,74 @@ def test_a_timeline_of_another_width_is_drawn_from_its_newest_end() -> None:
         rows = _text(scene, "timeline", 100, 12).splitlines()
         assert {len(row) for row in rows} == {100}
     assert "  " * 20 in _text(narrow, "timeline", 100, 12)
+
+
+def test_threads_that_only_wait_are_folded_by_role() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    first = scene.summary.threads[0]
+    parked = [replace(first, tid=tid, name="python3", role="pool", main=False, cpu=0.0, states={"idle": 1.0})
+              for tid in range(5000, 5031)]  # fmt: skip
+    spinning = replace(parked[0], tid=6000, name="omp", cpu=0.9, states={"native": 1.0})
+    queued = replace(parked[0], tid=6001, name="loader", role="python", states={"lock": 1.0})
+    scene.summary = replace(scene.summary, threads=(*parked, spinning, queued, first))
+    rows = _text(scene, "threads").splitlines()
+    assert [row.split()[0] for row in rows[1:5]] == ["▌MainThread", "loader", "omp", "…"]
+    assert "31 parked pool threads" in rows[4]
+    scene.summary = replace(scene.summary, threads=(*parked, replace(parked[0], tid=6002, role="native"), first))
+    assert "32 parked threads: 31 pool, 1 native" in _text(scene, "threads")
+
+
+def test_more_threads_than_rows_are_counted() -> None:
+    rows = _text(still("starved"), "threads", 70, 6).splitlines()
+    assert [row.split()[0] for row in rows[1:4]] == ["▌MainThread", "pt_autograd_1", "pt_autograd_2"]
+    shown, parked = int(rows[4].split()[1]), int(rows[5].split()[1])
+    assert 3 + shown + parked == 41
+
+
+def test_uptime_is_that_of_the_time_shown() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    now = scene.summary.window
+    assert "up 1:12:44" in _text(scene, "header", 160, 1)
+    scene.summary = replace(scene.summary, window=Window(now.start - 100, now.end - 100))
+    scene.now = 1e9
+    assert "up 1:11:04" in _text(scene, "header", 160, 1)
+
+
+@pytest.mark.parametrize(("known", "axis"), [(0.5, 10), (9.9, 10), (12, 20), (29, 30), (31, 60), (300, 60)])
+def test_the_axis_grows_in_round_steps(known: float, axis: float) -> None:
+    view = View(seconds=60)
+    window, columns = view.window(Window(1000 - known, 1000), 120, growing=True)
+    assert window.seconds / columns == pytest.approx(axis / 120)
+    assert columns <= 120
+    assert window.seconds <= known + 2 * axis / 120
+
+
+def test_the_axis_names_the_length_that_is_drawn() -> None:
+    scene = still("starved")
+    scene.source._born = NOW - 15  # type: ignore[attr-defined]
+    steps = timeline.columns(100)
+    window, columns = scene.view.window(scene.source.span() or Window(0, NOW), steps, growing=True)
+    scene.summary = scene.source.summary(window, columns)
+    assert "−20 s" in _text(scene, "timeline", 100, 14)
+    assert "−15 s" in _text(scene, "timeline", 100, 14)
+
+
+def test_what_limits_the_gpu_is_said_in_words() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    found = Efficiency("ineffective", "busy but ineffective", "…", "SM active 9 % while busy")
+    scene.summary = replace(scene.summary, efficiency={0: found})
+    assert "busy but ineffective: SM active 9 % while busy" in _text(scene, "gpus")
+
+
+def test_a_driver_that_does_not_answer_is_said() -> None:
+    scene = still("starved")
+    assert scene.summary is not None
+    scene.summary = replace(scene.summary, gpus_at=scene.summary.window.end - 12)
+    assert "read 12 s ago" in _text(scene, "gpus")
+    scene.summary = replace(scene.summary, gpus=(), efficiency={})
+    assert "asking the driver…" in _text(scene, "gpus")
+    scene.source.live = False  # type: ignore[misc]
+    assert "nothing about GPUs in this window" in _text(scene, "gpus")
