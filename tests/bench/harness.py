@@ -50,6 +50,10 @@ class Truth:
             raise ValueError(f"fewer than two steps in {end - start:.1f} s: the window is too short for this job")
         return (last - first) / (marks[last] - marks[first])
 
+    def ready_rate(self, start: float, end: float) -> float:
+        """Return the rate per second in which the main thread was not waiting for a CPU."""
+        return self.rate(start, end) / (1 - shares(self.document["ledger"], start, end).get("starved", 0.0))
+
 
 def shares(ledger: dict[str, Any], start: float, end: float) -> Shares:
     """Return what a thread's time went into between two times (monotonic), as far as the job lived then."""

@@ -2,9 +2,10 @@
 
 Within one running job of `tests.gpu.jobs`, windows in which nothing watches alternate with windows in which one tool
 does, in random order. A slow-down is one minus the rate of the job's steps in a tool's window over the mean of the
-rates before and after. "whole" is from the tool's start to its end, attaching and all; "steady" leaves out its first seconds.
-The interval holds the median with 95 % (bootstrap over the windows). CPU is the tool's, with its helpers', start and
-end included, as a share of one core over its window.
+rates before and after. "whole" is from the tool's start to its end, attaching and all; "steady" leaves out its first seconds;
+"ready" is steady, too, and per second in which the job's main thread was not waiting for a CPU, which is what can be
+compared on a machine that others load. The interval holds the median with 95 % (bootstrap over the windows). CPU is the
+tool's, with its helpers', start and end included, as a share of one core over its window.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Slowdown:
     tool: str
     whole: float
     steady: float
+    ready: float
     cpu: float
 
 
@@ -97,13 +99,16 @@ def _quiet(seconds: int) -> tuple[float, float]:
 
 
 def _slowdown(visit: _Visit, truth: Truth) -> Slowdown:
-    watched = visit.watched
+    start, end, cpu_s = visit.watched.start, visit.watched.end, visit.watched.cpu_s
+    attached = start + _ATTACH
     free = (truth.rate(*visit.before) + truth.rate(*visit.after)) / 2
+    ready = (truth.ready_rate(*visit.before) + truth.ready_rate(*visit.after)) / 2
     return Slowdown(
         visit.tool,
-        1 - truth.rate(watched.start, watched.end) / free,
-        1 - truth.rate(watched.start + _ATTACH, watched.end) / free,
-        watched.cpu_s / (watched.end - watched.start),
+        1 - truth.rate(start, end) / free,
+        1 - truth.rate(attached, end) / free,
+        1 - truth.ready_rate(attached, end) / ready,
+        cpu_s / (end - start),
     )
 
 
@@ -116,12 +121,12 @@ def interval(values: Sequence[float]) -> Interval:
 
 def table(job: str, slowdowns: Sequence[Slowdown]) -> Iterator[str]:
     """Yield the lines for one job."""
-    yield f"{job:<20} {'slow-down, % whole':^28} {'steady':^28} {'own CPU, %':>10} {'windows':>8}"
+    yield f"{job + ': slow-down, %':<22} {'whole':^25} {'steady':^25} {'ready':^25} {'own CPU, %':>10} {'windows':>8}"
     for name in dict.fromkeys(slowdown.tool for slowdown in slowdowns):
         own = [slowdown for slowdown in slowdowns if slowdown.tool == name]
-        whole, steady = interval([each.whole for each in own]), interval([each.steady for each in own])
-        cpu = statistics.median(each.cpu for each in own)
-        yield f"  {name:<18} {whole!s:^28} {steady!s:^28} {100 * cpu:10.1f} {len(own):8}"
+        columns = ([each.whole for each in own], [each.steady for each in own], [each.ready for each in own])
+        intervals = " ".join(f"{interval(values)!s:^25}" for values in columns)
+        yield f"  {name:<20} {intervals} {100 * statistics.median(each.cpu for each in own):10.1f} {len(own):8}"
 
 
 def main() -> int:
