@@ -7,6 +7,11 @@ from dataclasses import dataclass
 #: Actions of the app, which work on every screen, begin with this.
 APP = "app."
 
+#: The screens that take their keys from here.
+OVERVIEW, SOURCE, FLAME, COMPARE = "overview", "source", "flame", "compare"
+_LISTS = (OVERVIEW, SOURCE)
+_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE)
+
 
 @dataclass(frozen=True)
 class Action:
@@ -16,8 +21,9 @@ class Action:
         keys: Textual's names for the keys, the first one is shown.
         name: what the palette calls it.
         help: one sentence.
-        method: the action with its arguments ("sort('self')"): the app's where it begins with `APP`, else the
-            overview's.
+        method: the action with its arguments ("sort('self')"): the app's where it begins with `APP`, else that of
+            the screen it is used on.
+        screens: where the key works; the first one is where the help lists it.
         hint: one word for the status line, empty for none.
         rank: place among the hints, smaller is more important.
         label: the key as people write it, where that differs from Textual's name.
@@ -32,6 +38,7 @@ class Action:
     rank: int = 99
     label: str = ""
     palette: bool = True
+    screens: tuple[str, ...] = (OVERVIEW,)
 
     @property
     def shown(self) -> str:
@@ -52,35 +59,98 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         ("s", "f12"), "Snapshot", "Save a trace of the last seconds, to open in Perfetto", "snapshot", "snapshot", 2
     ),
-    Action(("space", "Z"), "Pause", "Freeze what is shown; sampling goes on", "pause", "pause", 3),
+    Action(
+        ("space", "Z"), "Pause", "Freeze what is shown; sampling goes on", "pause", "pause", 3, screens=(*_LISTS, FLAME)
+    ),
     Action(("question_mark", "h", "f1"), "Help", "Keys, states and how to read the screen", "app.help", "help", 0, "?"),
     Action(("q", "ctrl+c", "f10"), "Quit", "Quit; asks what becomes of a launched command", "app.quit", "quit", 1),
-    Action(("enter",), "Why", "The evidence for the verdict, and what usually helps", "advice", label="Enter"),
-    Action(("t", "H"), "Threads", "All threads, and what each is doing; Enter looks at one", "threads", "threads", 4),
-    Action(("l",), "Functions or lines", "The table lists functions, or source lines", "lines", "lines", 6),
+    Action(("enter", "w"), "Why", "The evidence for the verdict, and what usually helps", "advice", "why", 9, "Enter"),
+    Action(("t", "H"), "Threads", "All threads, and what each is doing; Enter looks at one", "threads", "threads", 6),
     Action(
-        ("slash", "f4", "backslash"),
+        ("l",),
+        "Functions or lines",
+        "The table lists functions, or source lines",
+        "lines",
+        "lines",
+        12,
+        screens=(*_LISTS, FLAME),
+    ),
+    Action(
+        ("slash",),
+        "Search",
+        "To the next row that holds a text; n, N: next, previous",
+        "search",
+        "search",
+        7,
+        "/",
+        screens=(*_LISTS, FLAME),
+    ),
+    Action(("n",), "Next match", "On to the next match", "next(1)", palette=False, screens=(*_LISTS, FLAME)),
+    Action(("N",), "Match before", "Back to the match before", "next(-1)", palette=False, screens=(*_LISTS, FLAME)),
+    Action(
+        ("f4", "backslash"),
         "Filter",
         "Only rows whose function or file holds a text",
         "filter",
         "filter",
-        5,
-        "/",
+        8,
+        "F4",
+        screens=_LISTS,
+    ),
+    Action(
+        ("o",), "Own code only", "Hide site-packages and the standard library", "own", "own code", 10, screens=_LISTS
+    ),
+    Action(
+        ("percent_sign",), "Threshold", "Hide rows below 0.5, 1 or 5 %", "threshold", "least", 13, "%", screens=_LISTS
+    ),
+    Action(
+        ("a",),
+        "All threads or one",
+        "Sum up all threads' work, or the timeline's thread alone",
+        "alone",
+        "threads",
+        14,
+        screens=(*_LISTS, FLAME),
     ),
     *(
-        Action((str(place),), f"Sort by {name}", text, f"sort('{name}')")
+        Action((str(place),), f"Sort by {name}", text, f"sort('{name}')", screens=_LISTS)
         for place, (name, text) in enumerate(SORTS.items(), 1)
     ),
-    Action(("r",), "Start afresh", "Sum up from now on only; again: the whole window", "reset", "reset", 7),
+    Action(("r",), "Start afresh", "Sum up from now on only; again: the whole window", "reset", "reset", 15),
     Action(("plus", "equals_sign"), "Sample faster", "Twice the sampling rates, in the budget", "rate(2.0)", label="+"),
     Action(("minus",), "Sample slower", "Half the sampling rates", "rate(0.5)", label="-"),
-    Action(("left",), "Earlier", "Back in time, through everything kept", "travel(-1)", label="←"),
-    Action(("right",), "Later", "Forward again; Space or Esc: now", "travel(1)", label="→"),
-    Action(("down", "j"), "Down", "Next row", "move(1)", label="↓", palette=False),
-    Action(("up", "k"), "Up", "Row before", "move(-1)", label="↑", palette=False),
-    Action(("pagedown",), "Page down", "Next page of rows", "page(1)", label="PgDn", palette=False),
-    Action(("pageup",), "Page up", "Page of rows before", "page(-1)", label="PgUp", palette=False),
-    Action(("home", "g"), "First row", "First row", "move(-1000000)", label="Home", palette=False),
-    Action(("end", "G"), "Last row", "Last row", "move(1000000)", label="End", palette=False),
-    Action(("escape",), "Back", "Clears filter, cursor or thread; closes a screen", "back", label="Esc", palette=False),
+    Action(("left",), "Earlier", "Back in time, through everything kept", "travel(-1)", label="←", screens=_LISTS),
+    Action(("right",), "Later", "Forward again; End or Esc: now", "travel(1)", label="→", screens=_LISTS),
+    Action(
+        ("m",),
+        "Mark",
+        "Start, then end of a range to look at; or drag over the timeline",
+        "mark",
+        "mark",
+        11,
+        screens=_LISTS,
+    ),
+    Action(("down", "j"), "Down", "Next row", "move(1)", label="↓", palette=False, screens=_MOVING),
+    Action(("up", "k"), "Up", "Row before", "move(-1)", label="↑", palette=False, screens=_MOVING),
+    Action(("pagedown",), "Page down", "Next page of rows", "page(1)", label="PgDn", palette=False, screens=_MOVING),
+    Action(("pageup",), "Page up", "Page of rows before", "page(-1)", label="PgUp", palette=False, screens=_MOVING),
+    Action(("home", "g"), "First row", "First row", "move(-1000000)", label="Home", palette=False, screens=_MOVING),
+    Action(
+        ("end",), "Now", "Back to now; when it is now, the last row", "end", label="End", palette=False, screens=_MOVING
+    ),
+    Action(("G",), "Last row", "Last row", "move(1000000)", palette=False, screens=_MOVING),
+    Action(
+        ("escape",),
+        "Back",
+        "Clears search, filter, cursor, thread or time; closes a screen",
+        "back",
+        label="Esc",
+        palette=False,
+        screens=_MOVING,
+    ),
 )
+
+
+def on(screen: str) -> list[Action]:
+    """Return the actions of a screen, in the order of the help; the app's own work on each."""
+    return [action for action in ACTIONS if screen in action.screens and not action.method.startswith(APP)]

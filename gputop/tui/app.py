@@ -19,6 +19,7 @@ from textual.screen import Screen
 from gputop.analysis.results import Summary
 from gputop.config import Settings
 from gputop.errors import GputopError
+from gputop.model import Window
 from gputop.tui import glyphs, terminal, theme
 from gputop.tui.actions import ACTIONS, APP
 from gputop.tui.background import Feed, Question
@@ -177,7 +178,7 @@ class GputopApp(App[Outcome]):
             return
         growing = source.live and source.exited is None and view.paused is None
         window, columns = view.window(span, timeline.columns(self.size.width), growing=growing)
-        question = Question(window, columns, view.thread, span.end)
+        question = Question(window, columns, view.thread, span.end, view.alone)
         if self._feed.ask(question):
             self._wanted = question
         else:
@@ -212,9 +213,17 @@ class GputopApp(App[Outcome]):
         """Freeze the picture as it is shown, or let it follow the time again."""
         view, summary = self.scene.view, self.scene.summary
         view.paused = (summary.window.end if summary else time.monotonic()) if frozen else None
+        if not frozen:
+            view.range = None
         self._wanted = None
         self.ask()
         self.changed()
+
+    def look_at_range(self, marked: Window) -> None:
+        """Freeze the picture on a range of time."""
+        self.scene.view.range, self.scene.view.paused = marked, marked.end
+        self.ask(anew=True)
+        self.draw()
 
     def draw(self) -> None:
         """Bring the screen in front up to date; what is behind a dialog waits."""
@@ -237,7 +246,7 @@ class GputopApp(App[Outcome]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the actions for the command palette."""
         for action in ACTIONS:
-            if action.palette and (isinstance(screen, Overview) or action.method.startswith(APP)):
+            if action.palette and (getattr(screen, "NAME", "") in action.screens or action.method.startswith(APP)):
                 yield SystemCommand(action.name, f"{action.help} ({action.shown})", self._runner(action.method, screen))
 
     def _runner(self, method: str, screen: Screen[object]) -> Callable[[], object]:

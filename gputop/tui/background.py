@@ -20,6 +20,7 @@ class Question(NamedTuple):
     columns: int
     thread: Thread | None
     until: float = 0.0
+    alone: bool = False
 
 
 def spawn(name: str, work: Callable[[], None]) -> threading.Thread:
@@ -60,11 +61,14 @@ class Feed:
     def _run(self) -> None:
         while (question := self._next()) is not None:
             try:
-                answer: Summary | Exception = self._source.summary(question.window, question.columns, question.thread)
+                answer: Summary | Exception = self._answer(question)
             except Exception as error:  # shown to the user: a fault in analysis must not end the screen
                 answer = error
             if not self._stopped:
                 self._deliver(question, answer)
+
+    def _answer(self, question: Question) -> Summary:
+        return self._source.summary(question.window, question.columns, question.thread, alone=question.alone)
 
     def _next(self) -> Question | None:
         with self._wake:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from gputop.analysis.results import FlameNode, Summary, Window
 from gputop.model import Session
-from gputop.target.code import Code
 
 if TYPE_CHECKING:
+    from gputop.target.code import Code
     from gputop.target.find import Candidate
 
 #: (pid, tid) of a thread.

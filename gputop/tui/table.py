@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gputop.analysis.results import FunctionRow, LineRow, Summary
@@ -25,9 +26,22 @@ def name(row: Row) -> str:
     return row.function if isinstance(row, LineRow) else row.name
 
 
+#: Code that the user did not write: installed packages, the standard library, what is built into Python.
+_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|^<frozen ")
+
+
+def is_own(row: Row) -> bool:
+    """Return whether a row is of the user's own code."""
+    return _LIBRARY.search(row.file) is None
+
+
 def matches(row: Row, text: str) -> bool:
     """Return whether a filter's text is in the function or the file, without regard to case."""
     return text.lower() in f"{name(row)} {row.file}".lower()
+
+
+def _shown(row: Row, view: View) -> bool:
+    return row.total_share >= view.least and (not view.own or is_own(row)) and matches(row, view.filter)
 
 
 class Table:
@@ -44,8 +58,7 @@ class Table:
         source: Sequence[Row] = () if summary is None else summary.lines if view.by_line else summary.functions
         kept = {key(row): row for row in source if row.total_share >= _LEAST}
         self.found = len(kept)
-        if view.filter:
-            kept = {name: row for name, row in kept.items() if matches(row, view.filter)}
+        kept = {name: row for name, row in kept.items() if _shown(row, view)}
         self.rows = self._sorted(kept, view)
         self._clamp(view)
 
@@ -71,6 +84,23 @@ class Table:
         place = self.cursor(view)
         place = view.top if place is None else min(len(self.rows) - 1, max(0, place + step))
         self.select(view, place)
+
+    def found_by(self, view: View) -> list[int]:
+        """Return the places of the rows that hold the text searched for."""
+        return [place for place, row in enumerate(self.rows) if view.search and matches(row, view.search)]
+
+    def find(self, view: View, step: int) -> bool:
+        """Go to the next row that holds the text searched for, or the one before; 0: stay where it is one already."""
+        found = self.found_by(view)
+        at = self.cursor(view)
+        at = -1 if at is None else at
+        if not found:
+            return False
+        if step < 0:
+            self.select(view, next((place for place in reversed(found) if place < at), found[-1]))
+        else:
+            self.select(view, next((place for place in found if place >= at + step), found[0]))
+        return True
 
     def select(self, view: View, place: int) -> None:
         """Put the cursor on a row, and scroll so that it is shown."""

@@ -25,11 +25,18 @@ class View:
     Attributes:
         seconds: length of the window shown.
         reset_at: monotonic time before which nothing is summed (the `r` key); 0 for never.
+        range: the marked window that is shown instead, None for the newest `seconds`.
+        mark: start of a range whose end has not been marked yet, monotonic.
+        ranges: the last two ranges marked.
         paused: end of the window that is frozen on the screen, monotonic; None while the picture follows the time.
         by_line: the table lists source lines instead of functions.
         sort: one of `actions.SORTS`.
         filter: only rows whose function or file holds this text, without regard to case.
+        search: the text that next and previous go to.
+        own: only the user's own code, no libraries.
+        least: only rows with at least this share.
         thread: the thread chosen in the threads screen, None for the one that analysis chooses.
+        alone: the table is of that thread only, instead of all threads' work.
         selected: the row the cursor is on, by its key (a row moves, the cursor follows it).
         top: first row shown.
         rate: factor on the sampling rates.
@@ -37,11 +44,18 @@ class View:
 
     seconds: float = 60.0
     reset_at: float = 0.0
+    range: Window | None = None
+    mark: float | None = None
+    ranges: tuple[Window, ...] = ()
     paused: float | None = None
     by_line: bool = False
     sort: str = "self"
     filter: str = ""
+    search: str = ""
+    own: bool = False
+    least: float = 0.0
     thread: Thread | None = None
+    alone: bool = False
     selected: tuple[str, ...] | None = None
     top: int = 0
     rate: float = 1.0
@@ -52,6 +66,8 @@ class View:
         That is the newest `seconds` of what is known, on a grid of whole steps: there a step keeps its samples while
         the picture scrolls, off it every column would flicker. While more is to come, only complete steps are shown.
         """
+        if self.range is not None:
+            return self.range, columns
         step = self._axis(span) / columns
         end = span.end if self.paused is None else self.paused
         first = math.floor(max(end - self.seconds, span.start, self.reset_at) / step)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import SnapshotError
-from gputop.tui.actions import ACTIONS, APP
+from gputop.tui.actions import ACTIONS, APP, OVERVIEW, on
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.overview import Overview
 from gputop.tui.source import Outcome
@@ -21,11 +21,15 @@ def _launched(exited: tuple[int | None] | None = None) -> FakeSource:
 
 
 def test_every_action_has_a_method_and_every_key_one_action() -> None:
-    keys = [key for action in ACTIONS for key in action.keys]
-    assert len(keys) == len(set(keys))
+    everywhere = [key for action in ACTIONS if action.method.startswith(APP) for key in action.keys]
+    for screen in (Overview,):
+        keys = [*everywhere, *(key for action in on(screen.NAME) for key in action.keys)]
+        assert len(keys) == len(set(keys)), screen
+        for action in on(screen.NAME):
+            assert callable(getattr(screen, f"action_{action.method.partition('(')[0]}")), action
     for action in ACTIONS:
-        owner = GputopApp if action.method.startswith(APP) else Overview
-        assert callable(getattr(owner, f"action_{action.method.removeprefix(APP).partition('(')[0]}"))
+        if action.method.startswith(APP):
+            assert callable(getattr(GputopApp, f"action_{action.method.removeprefix(APP)}"))
     bare_k = next(action for action in ACTIONS if "k" in action.keys)
     assert bare_k.method == "move(-1)", "a bare k never kills"
 
@@ -152,7 +156,7 @@ async def test_the_filter_narrows_while_typing() -> None:
 
 async def test_escape_while_typing_clears_the_filter() -> None:
     async with running() as (app, pilot):
-        await pilot.press("slash", *"qqq")
+        await pilot.press("f4", *"qqq")
         assert "none of 12 rows" in text(app, "hot")
         await pilot.press("escape")
         await until(pilot, lambda: not app.scene.prompt)
@@ -281,4 +285,8 @@ async def test_clicks() -> None:
 async def test_the_palette_lists_every_action() -> None:
     async with running() as (app, _pilot):
         names = [command.title for command in app.get_system_commands(app.screen)]
-        assert names == [action.name for action in ACTIONS if action.palette]
+        assert names == [
+            action.name
+            for action in ACTIONS
+            if action.palette and (OVERVIEW in action.screens or action.method.startswith(APP))
+        ]

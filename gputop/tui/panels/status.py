@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gputop.model import Note
-from gputop.tui.actions import ACTIONS, Action
+from gputop.tui import hints
+from gputop.tui.actions import OVERVIEW
 from gputop.tui.cells import Line, Span, clock_time, duration, line, percent, width_of, wrap
 from gputop.tui.panels.base import Panel, Rows, padded
 from gputop.tui.view import Scene
@@ -46,9 +47,11 @@ def _note(scene: Scene, note: Note, width: int, rows: int) -> list[Line]:
 
 def _status(scene: Scene, width: int, height: int) -> list[Line]:
     if scene.prompt:
-        return padded([_prompt(scene, width)], width, height)
+        return padded([hints.prompt(scene.prompt, width)], width, height)
     left = _left(scene, width)
-    return padded([line(left, width, _keys(width - width_of(left) - 2), (" ", "text/bar"))], width, height)
+    return padded(
+        [line(left, width, hints.spans(OVERVIEW, width - width_of(left) - 2), (" ", "text/bar"))], width, height
+    )
 
 
 def _left(scene: Scene, width: int) -> list[Span]:
@@ -59,17 +62,6 @@ def _left(scene: Scene, width: int) -> list[Span]:
     elif width >= _WIDE:
         left += _sampling(scene)
     return left
-
-
-def _prompt(scene: Scene, width: int) -> Line:
-    """Return the frame of the line that the user types in; the text itself is Textual's widget over it."""
-    help_: list[Span] = [
-        ("Enter", "accent/bar!b"),
-        (" keep  ", "dim/bar"),
-        ("Esc", "accent/bar!b"),
-        (" clear ", "dim/bar"),
-    ]
-    return line(((f" {scene.prompt.upper()} ", "ink/accent!b"),), width, help_, (" ", "text/bar"))
 
 
 def _sampling(scene: Scene) -> list[Span]:
@@ -116,33 +108,9 @@ def _exit_words(scene: Scene, code: int | None) -> str:
     return f"{with_code} after {duration(lived) if lived >= 60 else f'{lived:.0f} s'}, still browsable"
 
 
-def _hints(room: int) -> list[tuple[Action, list[Span]]]:
-    """Return the actions worth showing with their words, as many as fit, the most useful first."""
-    hints: list[tuple[Action, list[Span]]] = []
-    for action in sorted((item for item in ACTIONS if item.hint), key=lambda item: item.rank):
-        item: list[Span] = [("  ", "text/bar"), (action.shown, "accent/bar!b"), (f" {action.hint}", "dim/bar")]
-        room -= width_of(item)
-        if room < 0:
-            break
-        hints.append((action, item))
-    return hints
-
-
-def _keys(room: int) -> list[Span]:
-    spans = [span for _, item in _hints(room) for span in item]
-    return [*spans, (" ", "text/bar")] if spans else []
-
-
 def _click(scene: Scene, x: int, _y: int, width: int) -> str:
-    """Return the action of the hint at `x`; the hints end one cell before the right edge."""
-    hints = _hints(width - width_of(_left(scene, width)) - 2)
-    right = width - 1
-    for action, item in reversed(hints):
-        left = right - width_of(item)
-        if left <= x < right:
-            return action.method
-        right = left
-    return ""
+    """Return the action of the hint at `x`."""
+    return hints.clicked(OVERVIEW, width - width_of(_left(scene, width)) - 2, x, width)
 
 
 def _message_rows(scene: Scene, width: int, height: int) -> Rows:

@@ -1,0 +1,55 @@
+"""The keys shown on a screen's last line, made from the registry of actions."""
+
+from __future__ import annotations
+
+from gputop.tui.actions import ACTIONS, APP, Action
+from gputop.tui.cells import Line, Span, line, width_of
+
+
+def hints(screen: str, room: int) -> list[tuple[Action, list[Span]]]:
+    """Return the actions worth showing with their words, as many as fit in `room` cells, the most useful first."""
+    shown: list[tuple[Action, list[Span]]] = []
+    for action in sorted((item for item in ACTIONS if _wanted(item, screen)), key=lambda item: item.rank):
+        item: list[Span] = [("  ", "text/bar"), (action.shown, "accent/bar!b"), (f" {action.hint}", "dim/bar")]
+        room -= width_of(item)
+        if room < 0:
+            break
+        shown.append((action, item))
+    return shown
+
+
+def _wanted(action: Action, screen: str) -> bool:
+    return bool(action.hint) and (screen in action.screens or action.method.startswith(APP))
+
+
+def spans(screen: str, room: int) -> list[Span]:
+    """Return the hints as text that ends one cell before the right edge."""
+    found = [span for _, item in hints(screen, room) for span in item]
+    return [*found, (" ", "text/bar")] if found else []
+
+
+def clicked(screen: str, room: int, x: int, width: int) -> str:
+    """Return the action of the hint at `x` of a line of this width, "" for none."""
+    right = width - 1
+    for action, item in reversed(hints(screen, room)):
+        left = right - width_of(item)
+        if left <= x < right:
+            return action.method
+        right = left
+    return ""
+
+
+def foot(screen: str, words: list[Span], width: int) -> Line:
+    """Return a screen's last line: words on the left, hints on the right."""
+    return line(words, width, spans(screen, width - width_of(words) - 2), (" ", "text/bar"))
+
+
+def prompt(what: str, width: int) -> Line:
+    """Return the frame of the line that the user types in; the text itself is Textual's widget over it."""
+    help_: list[Span] = [
+        ("Enter", "accent/bar!b"),
+        (" keep  ", "dim/bar"),
+        ("Esc", "accent/bar!b"),
+        (" clear ", "dim/bar"),
+    ]
+    return line(((f" {what.upper()} ", "ink/accent!b"),), width, help_, (" ", "text/bar"))
