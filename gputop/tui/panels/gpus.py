@@ -134,7 +134,7 @@ def _use(scene: Scene, gpu: GpuReading, width: int) -> Line:
     if found is None:
         return line((), width)
     words = f"{found.title}: {found.number or found.evidence}"
-    return line(((f" {'limit':<{_LABEL}}", "dim"), (words, LIMITS.get(found.id, "text"))), width)
+    return line(((f" {'use':<{_LABEL}}", "dim"), (words, LIMITS.get(found.id, "text"))), width)
 
 
 def _efficiency(gpu: GpuReading, width: int) -> Line:

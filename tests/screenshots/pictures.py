@@ -1,0 +1,46 @@
+"""What is shown in screenshots/: one line a picture, and the story of the cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: of which recording, in which size and theme, after which keys."""
+
+    name: str
+    recording: str
+    size: tuple[int, int] = (160, 48)
+    keys: tuple[str, ...] = ()
+    theme: str = "dark"
+
+
+PICTURES: tuple[Picture, ...] = (
+    Picture("overview", "mixed"),
+    Picture("overview-light", "mixed", theme="light"),
+    Picture("overview-starved", "demo"),
+    Picture("overview-80x24", "mixed", (80, 24)),
+    Picture("overview-40x10", "mixed", (40, 10)),
+    Picture("threads", "demo", (120, 36), ("t",)),
+    Picture("advice", "mixed", (120, 30), ("w",)),
+    Picture("help", "mixed", (120, 72), ("question_mark",)),
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A part of the cast: after these keys, so many seconds, with the recording going on."""
+
+    keys: tuple[str, ...]
+    seconds: float
+
+
+#: The cast plays this recording from so many seconds after its start.
+CAST, CAST_SIZE, CAST_FROM = "demo", (120, 32), 11.0
+STORY: tuple[Scene, ...] = (
+    Scene((), 6.0),
+    Scene(("w",), 2.5),
+    Scene(("escape", "t"), 2.5),
+    Scene(("escape",), 3.0),
+)
