@@ -20,8 +20,8 @@ QUOTAS = {"py-spy": 0.55, "peek": 0.3}
 #: Slowest rates that still say something: one stack in 100 ms, one look in 200 ms. Faster than the fastest only costs.
 _SLOWEST = {"py-spy": 10.0, "peek": 5.0}
 _FASTEST = 500.0
-#: Seconds of which the median counts.
-_SECONDS = 5
+#: Seconds of which the median counts, and how many of them have to be known: start-up is dear, and over soon.
+_SECONDS, _FEWEST = 5, 3
 #: Rates rise by this factor a second at most, and stay when the change would be smaller than this.
 _RAISE, _DEAD_BAND = 1.25, 0.1
 
@@ -68,7 +68,8 @@ class Governor:
             stopped: share of the last second that the most stopped thread was held up.
         """
         self._past.append(_Second(own_cpu, stopped, self._rates))
-        self._rates = {part: self._stepped(part, self._affordable(part)) for part in QUOTAS}
+        if len(self._past) >= _FEWEST:
+            self._rates = {part: self._stepped(part, self._affordable(part)) for part in QUOTAS}
         return Rates(self._rates["py-spy"], self._rates["peek"], self._reason())
 
     def _affordable(self, part: str) -> float:

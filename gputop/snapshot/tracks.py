@@ -96,11 +96,16 @@ class Doing(NamedTuple):
 
 
 def doings(peeks: Iterable[Peek], segments: Iterable[Segment]) -> Iterator[Doing]:
-    """Join looks of one state and chain that follow each other; `segments` tell the Python stack at each."""
+    """Join looks of one state and chain that follow each other; `segments` tell the Python stack at each.
+
+    A look may stand for more time than has passed since the one before; what that one covers stays its own.
+    """
     current: Doing | None = None
     for doing in _looks(peeks, segments):
         if current is not None:
             start = max(doing.start, current.end)
+            if doing.end <= start:
+                continue
             if current[2:] == doing[2:] and start - current.end < _ADJACENT:
                 current = current._replace(end=doing.end)
                 continue

@@ -65,6 +65,12 @@ def test_the_user_asks_for_more_and_less() -> None:
     assert run(governor, 60).stacks == 500
 
 
+def test_start_up_slows_nothing() -> None:
+    governor = Governor(Settings())
+    rates = [governor.next({"peek": used, "py-spy": used, "screen": used}, 0.0) for used in (0.9, 0.02, 0.02, 0.02)]
+    assert {(rate.stacks, rate.peek) for rate in rates} == {(100, 50)}
+
+
 def test_a_burst_slows_nothing() -> None:
     governor = Governor(Settings())
     run(governor, 5, peek_per_hz=0.0003)

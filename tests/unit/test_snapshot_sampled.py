@@ -96,6 +96,16 @@ def test_states_are_slices_with_kind_and_native_chain() -> None:
     }
 
 
+def test_looks_that_stand_for_more_time_than_has_passed_stay_in_order() -> None:
+    store = shots.store()
+    looks = [(0.1 * i, shots.COMPUTING if i % 2 else shots.WAITING) for i in range(1, 11)]
+    shots.add_peeks(store, PID, looks, 0.15, dict.fromkeys(range(3, 10), 0.04))
+    document = parsed(shots.shot(store))
+    found = list(slices(tracks_of(document["traceEvents"])[PID, tracks.STATES_TID + PID]))
+    assert sum(end - start for start, end, *_ in found) == pytest.approx(1.0, abs=1e-3)
+    assert {name for _, _, _, name, _ in found} == {"python", "gpu_wait"}
+
+
 def test_names_and_order_of_tracks() -> None:
     store = shots.story()
     shots.add_stacks(store, 4133, [(0.2, 0.4, (MAIN,))], name="loader")
