@@ -97,7 +97,9 @@ def _keyframes(name: str, numbers: Sequence[int], frames: Sequence[Frame], total
 
 def _row(row: Row, y: int, base: str) -> str:
     """Return one row: backgrounds first, then what is written on them."""
-    behind, before, x = [], [], 0
+    behind: list[str] = []
+    before: list[str] = []
+    x = 0
     for segment in row:
         style = segment.style or Style()
         ink, ground = _colours(style, base)
