@@ -74,7 +74,7 @@ class GputopApp(App[Outcome]):
         self.settings = settings
         self._find, self._opener = find, attach
         self._scene: Scene | None = self._scene_of(source) if source is not None else None
-        self._feed: Feed | None = None
+        self._feed: Feed[Summary] | None = None
         self._wanted: Question | None = None
         self._answered = 0.0
         self._until_exit = ExitStack()
@@ -158,7 +158,9 @@ class GputopApp(App[Outcome]):
         self.switch_screen(Overview(self))
 
     def _start_feed(self, source: Source) -> None:
-        self._feed = Feed(source, self._deliver)
+        self._feed = Feed(
+            lambda asked: source.summary(asked.window, asked.columns, asked.thread, alone=asked.alone), self._deliver
+        )
         self._answered = time.monotonic()
         self.ask()
 
@@ -171,18 +173,24 @@ class GputopApp(App[Outcome]):
 
         A frozen picture stays as it is unless the user wants another one (`anew`: moved in time, chose a thread).
         """
-        view, source = self.scene.view, self.scene.source
-        span = source.span()
-        frozen = view.paused is not None and self.scene.summary is not None
-        if self._feed is None or span is None or (frozen and not anew):
+        frozen = self.scene.view.paused is not None and self.scene.summary is not None
+        question = None if frozen and not anew else self.question(timeline.columns(self.size.width))
+        if self._feed is None or question is None:
             return
-        growing = source.live and source.exited is None and view.paused is None
-        window, columns = view.window(span, timeline.columns(self.size.width), growing=growing)
-        question = Question(window, columns, view.thread, span.end, view.alone)
         if self._feed.ask(question):
             self._wanted = question
         else:
             self._answered = time.monotonic()
+
+    def question(self, steps: int) -> Question | None:
+        """Return what to ask for a picture with an axis of `steps` steps; None before the first sample."""
+        view, source = self.scene.view, self.scene.source
+        span = source.span()
+        if span is None:
+            return None
+        growing = source.live and source.exited is None and view.paused is None
+        window, columns = view.window(span, steps, growing=growing)
+        return Question(window, columns, view.thread, span.end, view.alone)
 
     def _tick(self) -> None:
         if self._scene is None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from gputop.analysis.results import Summary, Window
-from gputop.tui.source import Source, Thread
+from gputop.analysis.results import Window
+from gputop.tui.source import Thread
+
+Answer = TypeVar("Answer")
 
 
 class Question(NamedTuple):
@@ -30,11 +32,13 @@ def spawn(name: str, work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-class Feed:
-    """Asks a source for summaries, one at a time; a question that waits is replaced by a newer one."""
+class Feed(Generic[Answer]):
+    """Asks for something slow, one question at a time; a question that waits is replaced by a newer one."""
 
-    def __init__(self, source: Source, deliver: Callable[[Question, Summary | Exception], object]) -> None:
-        self._source = source
+    def __init__(
+        self, answer: Callable[[Question], Answer], deliver: Callable[[Question, Answer | Exception], object]
+    ) -> None:
+        self._answer = answer
         self._deliver = deliver
         self._wake = threading.Condition()
         self._question: Question | None = None
@@ -61,14 +65,11 @@ class Feed:
     def _run(self) -> None:
         while (question := self._next()) is not None:
             try:
-                answer: Summary | Exception = self._answer(question)
+                answer: Answer | Exception = self._answer(question)
             except Exception as error:  # shown to the user: a fault in analysis must not end the screen
                 answer = error
             if not self._stopped:
                 self._deliver(question, answer)
-
-    def _answer(self, question: Question) -> Summary:
-        return self._source.summary(question.window, question.columns, question.thread, alone=question.alone)
 
     def _next(self) -> Question | None:
         with self._wake:
