@@ -28,8 +28,7 @@ def run(invocation: Invocation) -> int:
             return _show(opened, engine, invocation)
     except _Signalled as signalled:
         engine.stop()
-        _end_too(opened, int(str(signalled)))
-        return SIGNALLED + int(str(signalled))
+        return _ended_by(int(str(signalled)), opened)
 
 
 def _show(opened: Opened, engine: Engine, invocation: Invocation) -> int:
@@ -55,10 +54,11 @@ def _leave(number: int) -> NoReturn:
     raise _Signalled(number)
 
 
-def _end_too(opened: Opened, number: int) -> None:
-    """Do with a launched program what a terminal would have done, as the screen does; a hang-up leaves it running."""
+def _ended_by(number: int, opened: Opened) -> int:
+    """End a launched program too, as the screen does; a hang-up leaves it running."""
     if opened.launched is not None and number != signal.SIGHUP:
-        opened.launched.terminate()
+        return opened.launched.terminate()
+    return SIGNALLED + number
 
 
 def replay(invocation: Invocation) -> int:
