@@ -2,10 +2,10 @@
 
 Within one running job of `tests.gpu.jobs`, windows in which nothing watches alternate with windows in which one tool
 does, in random order. A slow-down is one minus the rate of the job's steps in a tool's window over the mean of the
-rates before and after. "whole" is from the tool's start to its end, attaching and all; "steady" leaves out its first seconds;
-"ready" is steady, too, and per second in which the job's main thread was not waiting for a CPU, which is what can be
-compared on a machine that others load. The interval holds the median with 95 % (bootstrap over the windows). CPU is the
-tool's, with its helpers', start and end included, as a share of one core over its window.
+rates before and after. "whole" is from the tool's start to its end, attaching and all; "steady" leaves out its first
+seconds; "ready" is steady, too, and per second in which the job's main thread was not waiting for a CPU, which is what
+can be compared on a machine that others load. The interval holds the median with 95 % (bootstrap over the windows). CPU
+is the tool's, with its helpers', start and end included, as a share of one core over its window.
 """
 
 from __future__ import annotations

@@ -45,9 +45,11 @@ __global__ void spin(long long cycles) {
     for (long long start = clock64(); clock64() - start < cycles;) {
     }
 }
+static const State WAIT = GPU_WAIT;
 static void start_gpu() { spin<<<1, 1>>>(25000000); }
 static void wait_gpu() { cudaStreamSynchronize(0); }
 #else
+static const State WAIT = IDLE;
 static void start_gpu() {}
 static void wait_gpu() { pause_ms(12); }
 #endif
@@ -66,7 +68,7 @@ static void timed(State state, Work work) {
 static double step(double shade) {
     timed(NATIVE, [&] { shade = decode_image(shade); });
     timed(GPU_API, start_gpu);
-    timed(GPU_WAIT, wait_gpu);
+    timed(WAIT, wait_gpu);
     timed(IDLE, [] { pause_ms(5); });
     return shade;
 }
