@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import gputop
-from gputop.analysis.results import FlameNode, Summary
+from gputop.analysis import gpus
+from gputop.analysis.results import FlameNode, GpuHistory, Summary
 from gputop.analysis.summary import call_tree, summarise
 from gputop.collectors.base import Collector
 from gputop.config import Settings
@@ -32,6 +33,7 @@ from gputop.target.code import Code
 from gputop.target.follow import Follower
 from gputop.target.launch import Launched
 from gputop.target.output import Tail
+from gputop.target.tracer import TracerWatch
 
 #: How often the process tree is looked at and how often rates are set, seconds.
 _FOLLOW_EVERY, _GOVERN_EVERY = 0.5, 1.0
@@ -79,6 +81,7 @@ class Engine:
         self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._collectors = build_collectors(self._batches.put, settings) if collectors is None else tuple(collectors)
         self._follower = Follower(root, tree=settings.tree, launched=launched)
+        self._tracer = TracerWatch(root.pid)
         self._governor = Governor(settings)
         self._accounts = Accounts(self._collectors, clock)
         self._tail = Tail(launched.output) if launched is not None and launched.output is not None else None
@@ -146,7 +149,7 @@ class Engine:
             self._accept(changed)
             self._describe_anew(changed.processes)
             self._tell_collectors(changed)
-        if (note := self._follower.note(now)) is not None:
+        for note in filter(None, (self._follower.note(now), self._tracer.note(now))):
             self._accept(note)
         if self._ended_at is None and self.exited is not None:
             self._ended_at = now
@@ -207,6 +210,10 @@ class Engine:
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
         """Return the call tree of a window; costs some milliseconds of CPU."""
         return call_tree(self.store, window, thread, alone=alone)
+
+    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
+        """Return each GPU with its curves; costs some milliseconds of CPU."""
+        return gpus.history(self.store, window, steps)
 
     def code(self, file: str) -> Code:
         """Return a source file of the target, or why it cannot be shown; as slow as its disk."""

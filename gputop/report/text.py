@@ -38,7 +38,7 @@ def _title(summary: Summary) -> Iterator[str]:
     if root.pid in summary.ended:
         code = summary.ended[root.pid]
         facts.append("exited" if code is None else f"exited with code {code}")
-    yield " ".join(root.cmdline)[:200]
+    yield " ".join(root.cmdline)[:200] or root.name
     yield " · ".join(facts)
     yield ""
 
@@ -84,6 +84,8 @@ def _functions(rows: tuple[FunctionRow, ...]) -> Iterator[str]:
 
 
 def _threads(rows: tuple[ThreadRow, ...]) -> Iterator[str]:
+    if not rows:
+        return
     yield "threads"
     for row in rows[:_THREADS]:
         shares = sorted(row.states.items(), key=lambda item: -item[1])

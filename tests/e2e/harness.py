@@ -26,15 +26,34 @@ _PATIENCE = 40.0
 Ended = subprocess.CompletedProcess[str]
 
 
-def start(*words: object, prefix: Sequence[str] = (), **environ: str) -> subprocess.Popen[str]:
+def start(
+    *words: object, prefix: Sequence[str] = (), command: Sequence[str] = GPUTOP, **environ: str
+) -> subprocess.Popen[str]:
     """Start gputop with its output in pipes; end it with `ended`."""
     return subprocess.Popen(
-        [*prefix, *GPUTOP, *map(str, words)],
+        [*prefix, *command, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **environ},
     )
+
+
+#: Runs gputop with its first argument in the place of py-spy.
+_WITH_PYSPY = """
+import sys
+from pathlib import Path
+from gputop.cli import main
+from gputop.collectors.stacks import command
+pyspy = Path(sys.argv.pop(1))
+command._candidates = lambda: iter([pyspy])
+sys.exit(main())
+"""
+
+
+def with_pyspy(path: Path) -> tuple[str, ...]:
+    """Return the command for a gputop that finds this py-spy and no other."""
+    return (sys.executable, "-c", _WITH_PYSPY, str(path))
 
 
 def ended(process: subprocess.Popen[str], timeout: float = _PATIENCE) -> Ended:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import GPUTOP, eventually, kernel_state
+from tests.e2e.harness import GPUTOP, eventually, kernel_state, with_pyspy
 from tests.e2e.tmux import Tmux
 from tests.fakes.build import compile_shared, compiler
 from tests.fakes.programs import python, running
@@ -170,13 +170,9 @@ def test_q_is_obeyed_at_once_while_helpers_and_drivers_hang(tmp_path: Path) -> N
     (tmp_path / "script").write_text(f"gpus 2\nhang nvmlDeviceGetName {tmp_path / 'hang'}\n")
     (tmp_path / "attaching").mkdir()
     slow = fake(tmp_path, f"open({str(tmp_path / 'attaching')!r} + '/' + str(os.getpid()), 'w')\ntime.sleep(60)\n")
-    boot = (
-        "import sys; from pathlib import Path; import gputop.collectors.stacks.command as command; "
-        f"command._candidates = lambda: iter([Path({str(slow)!r})]); from gputop.cli import main; sys.exit(main())"
-    )
     with running(python("")) as target:
         environ = [f"LD_LIBRARY_PATH={tmp_path}", f"GPUTOP_NVML_SCRIPT={tmp_path / 'script'}"]
-        command = ["/usr/bin/env", *environ, sys.executable, "-c", boot, "--pid", str(target.pid)]
+        command = ["/usr/bin/env", *environ, *with_pyspy(slow), "--pid", str(target.pid)]
         with Terminal(command, 140, 40) as terminal:
             terminal.expect("hottest")
             eventually(lambda: list((tmp_path / "attaching").iterdir()))
