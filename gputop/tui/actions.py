@@ -57,6 +57,9 @@ SORTS = {
 #: In the order of the help. (Keys in the table: as in py-spy top; the rest as in htop and less.)
 ACTIONS: tuple[Action, ...] = (
     Action(
+#: The screens that Esc closes.
+_SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
+
         ("s", "f12"), "Snapshot", "Save a trace of the last seconds, to open in Perfetto", "snapshot", "snapshot", 2
     ),
     Action(
@@ -64,7 +67,11 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(("question_mark", "h", "f1"), "Help", "Keys, states and how to read the screen", "app.help", "help", 0, "?"),
     Action(("q", "ctrl+c", "f10"), "Quit", "Quit; asks what becomes of a launched command", "app.quit", "quit", 1),
-    Action(("enter", "w"), "Why", "The evidence for the verdict, and what usually helps", "advice", "why", 9, "Enter"),
+    Action(
+        ("enter",), "Open", "The source of the chosen row; with none chosen, why the verdict", "open", label="Enter"
+    ),
+    Action(("w",), "Why", "The evidence for the verdict, and what usually helps", "advice", "why", 9),
+    Action(("f",), "Source", "Functions with their source, each line with its time", "source", "source", 4),
     Action(("t", "H"), "Threads", "All threads, and what each is doing; Enter looks at one", "threads", "threads", 6),
     Action(
         ("l",),
@@ -140,13 +147,33 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(("G",), "Last row", "Last row", "move(1000000)", palette=False, screens=_MOVING),
     Action(
-        ("escape",),
-        "Back",
-        "Clears search, filter, cursor, thread or time; closes a screen",
-        "back",
-        label="Esc",
+        ("tab", "enter"),
+        "Other side",
+        "To the source, and back to the list",
+        "focus_other",
+        "source",
+        1,
+        "Tab",
         palette=False,
-        screens=_MOVING,
+        screens=(SOURCE,),
+    ),
+    Action(
+        ("full_stop", "right_square_bracket"),
+        "Next hot line",
+        "To the next line down that takes time",
+        "hot(1)",
+        "next hot line",
+        2,
+        ".",
+        screens=(SOURCE,),
+    ),
+    Action(
+        ("comma", "left_square_bracket"),
+        "Hot line before",
+        "To the line above that takes time",
+        "hot(-1)",
+        label=",",
+        screens=(SOURCE,),
     ),
 )
 
@@ -154,3 +181,6 @@ ACTIONS: tuple[Action, ...] = (
 def on(screen: str) -> list[Action]:
     """Return the actions of a screen, in the order of the help; the app's own work on each."""
     return [action for action in ACTIONS if screen in action.screens and not action.method.startswith(APP)]
+    Action(("escape",), "Back", "Clears search, filter, cursor, thread or time", "back", label="Esc", palette=False),
+    Action(("escape",), "Close", "Back to the overview", "back", "back", 0, "Esc", palette=False, screens=_SHEETS),
+    # ------------------------------------------------------------------------------------ source

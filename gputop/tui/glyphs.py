@@ -40,6 +40,7 @@ class Glyphs:
     down: str
     ellipsis: str
     cursor: str
+    run: str
     minus: str
     receive: str
     send: str
@@ -70,6 +71,7 @@ BRAILLE = Glyphs(
     down="▾",
     ellipsis="…",
     cursor="▌",
+    run="▶",
     minus="−",
     receive="↓",
     send="↑",
@@ -94,6 +96,7 @@ ASCII = Glyphs(
     down="*",
     ellipsis="~",
     cursor=">",
+    run=">",
     minus="-",
     receive="rx ",
     send="tx ",

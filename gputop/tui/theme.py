@@ -51,6 +51,9 @@ _DARK = {
     "unknown": "#6c6c6c",
     "idle": "#303030",
     "idle_letter": "#6c6c6c",
+    "literal": "#afaf87",
+    "keyword": "#87afd7",
+    "comment": "#8a8a8a",
 }
 
 _LIGHT = {
@@ -88,6 +91,9 @@ _LIGHT = {
     "unknown": "#8a8a8a",
     "idle": "#e4e4e4",
     "idle_letter": "#9e9e9e",
+    "literal": "#5f5f00",
+    "keyword": "#005faf",
+    "comment": "#6c6c6c",
 }
 
 _ANSI = {
@@ -125,6 +131,9 @@ _ANSI = {
     "unknown": "white",
     "idle": "bright_black",
     "idle_letter": "default",
+    "literal": "yellow",
+    "keyword": "blue",
+    "comment": "default",
 }
 
 

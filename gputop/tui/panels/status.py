@@ -55,7 +55,7 @@ def _status(scene: Scene, width: int, height: int) -> list[Line]:
 
 
 def _left(scene: Scene, width: int) -> list[Span]:
-    chip, words = _mode(scene)
+    chip, words = mode(scene)
     left: list[Span] = [(f" {chip[0]} ", f"ink/{chip[1]}!b"), (f" {words}" if words else "", "text/bar")]
     if scene.busy:
         left += [("  ", "text/bar"), (scene.busy, "accent/bar")]
@@ -77,7 +77,7 @@ def _sampling(scene: Scene) -> list[Span]:
     return spans
 
 
-def _mode(scene: Scene) -> tuple[tuple[str, str], str]:
+def mode(scene: Scene) -> tuple[tuple[str, str], str]:
     """Return the chip (words, style) that says what kind of picture this is, and what follows it."""
     glyphs, source = scene.glyphs, scene.source
     if scene.view.paused is not None:

@@ -145,6 +145,19 @@ class Overview(RowsScreen):
         """Let nothing wait for an answer that will not come."""
         self._snapshots.close()
 
+    def action_open(self) -> None:
+        """Open the source of the chosen row; without one, the reasons for the verdict."""
+        if self.table.cursor(self.view) is None:
+            self.action_advice()
+        else:
+            self.action_source()
+
+    def action_source(self) -> None:
+        """Open the functions with their source."""
+        from gputop.tui.screens.source import SourceScreen
+
+        self.app.push_screen(SourceScreen(self._gputop))
+
     def action_back(self) -> None:
         """Undo the last choice."""
         self.undone()

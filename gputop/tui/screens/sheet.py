@@ -1,0 +1,67 @@
+"""A screen of one canvas, with a last line that says what is shown and which keys work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.app import ComposeResult
+
+from gputop.tui import hints
+from gputop.tui.canvas import Canvas
+from gputop.tui.cells import Line, Span, fit
+from gputop.tui.panels.base import padded
+from gputop.tui.panels.status import mode
+from gputop.tui.screens.base import GputopScreen
+
+if TYPE_CHECKING:
+    from gputop.tui.app import GputopApp
+
+Result = TypeVar("Result")
+
+
+class Sheet(GputopScreen[Result]):
+    """Draws what `painted` returns above its last line."""
+
+    def __init__(self, app: GputopApp) -> None:
+        super().__init__(app)
+        self.canvas = Canvas(self._drawn, app.colours, app.glyphs)
+
+    def compose(self) -> ComposeResult:
+        """Yield the canvas."""
+        yield self.canvas
+
+    def draw(self) -> None:
+        """Show the newest."""
+        self.canvas.update()
+
+    def painted(self, width: int, height: int) -> list[Line]:
+        """Return the lines of the screen without its last one."""
+        raise NotImplementedError
+
+    def _drawn(self, width: int, height: int) -> list[Line]:
+        if height < 2:
+            return self.painted(width, height)
+        return [*padded(self.painted(width, height - 1), width, height - 1), self._foot(width)]
+
+    def _foot(self, width: int) -> Line:
+        scene = self._gputop.scene
+        if scene.prompt:
+            return hints.prompt(scene.prompt, width)
+        (chip, tone), words = mode(scene)
+        said = scene.said
+        spans: list[Span] = [(f" {chip} ", f"ink/{tone}!b")]
+        if said is not None:
+            text = " ".join(said.text.split())
+            room = max(0, width - len(chip) - 4)
+            return hints.foot(self.NAME, [*spans, (f" {fit(text, min(room, len(text)))}", f"{said.tone}/bar!b")], width)
+        if words and width >= 100:
+            spans.append((f" {words}", "text/bar"))
+        return hints.foot(self.NAME, spans, width)
+
+    def action_back(self) -> None:
+        """Clear what was said, then close the screen."""
+        if self._gputop.scene.said:
+            self._gputop.scene.message = None
+            self.draw()
+        else:
+            self.dismiss(None)
