@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gputop.analysis.results import FlameNode, Summary
+from gputop.analysis import gpus
+from gputop.analysis.results import FlameNode, GpuHistory, Summary
 from gputop.analysis.summary import call_tree, summarise
 from gputop.engine.engine import KEY_SECONDS
 from gputop.errors import RecordingError
@@ -64,6 +65,10 @@ class Replay:
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
         """Return the call tree of a window; costs some milliseconds of CPU."""
         return call_tree(self.store, window, thread, alone=alone)
+
+    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
+        """Return each GPU with its curves; costs some milliseconds of CPU."""
+        return gpus.history(self.store, window, steps)
 
     def code(self, file: str) -> Code:
         """Return a source file of the recorded program, or why it cannot be shown; as slow as its disk."""

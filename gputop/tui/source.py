@@ -1,7 +1,7 @@
 """What the screen needs from below: a `Source` (the live engine, or a recording).
 
-The screen calls `summary`, `flame`, `code` and `snap` from worker threads of its own; everything else is called from
-the thread of the user interface and returns at once.
+The screen calls `summary`, `flame`, `gpu_history`, `code` and `snap` from worker threads of its own; everything else is
+called from the thread of the user interface and returns at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gputop.analysis.results import FlameNode, Summary, Window
+from gputop.analysis.results import FlameNode, GpuHistory, Summary, Window
 from gputop.model import Session
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ class Source(Protocol):
 
     def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
         """Return the call tree of a window; may be slow."""
+
+    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
+        """Return each GPU with its curves in `steps` steps, the target's first; may be slow."""
 
     def code(self, file: str) -> Code:
         """Return a source file of the target, or why it cannot be shown; may be slow."""

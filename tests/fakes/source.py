@@ -18,6 +18,7 @@ from gputop.analysis.results import (
     Column,
     FlameNode,
     FunctionRow,
+    GpuHistory,
     Headline,
     LineRow,
     Series,
@@ -184,6 +185,18 @@ class FakeSource:
 
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
         return CALLS
+
+    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
+        step = window.seconds / steps
+        return tuple(self._history(index, [window.start + place * step for place in range(steps)], window.end)
+                     for index in range(self.gpus))  # fmt: skip
+
+    def _history(self, index: int, times: list[float], end: float) -> GpuHistory:
+        gpu = self._gpu(index, end)
+        busy = tuple(_busy(at + index) for at in times)
+        curves: dict[str, tuple[Value, ...]] = {"utilization": busy, "power": busy, "memory": (0.09,) * len(times)}
+        curves |= {name: (NA("needs a Hopper GPU"),) * len(times) for name in ("gpm.tensor", "gpm.dram")}
+        return GpuHistory(gpu, end, gpu, assess(gpu), curves)
 
     def code(self, file: str) -> Code:
         return code_of(file)

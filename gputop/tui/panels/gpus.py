@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.model import NA, GpuReading, Value
 from gputop.tui.bars import meter
-from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size
+from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size, width_of
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.view import Scene
 
@@ -38,9 +38,9 @@ def _rows(scene: Scene, width: int, height: int) -> Rows:
 
 
 def _draw(scene: Scene, width: int, height: int) -> list[Line]:
-    gpus = scene.summary.gpus if scene.summary else ()
+    gpus = _first_used(scene)
     if not gpus:
-        words = _missing(scene)
+        words = missing(scene)
         return padded([rule(scene, [("GPU", "strong!b")], width), line(((f"  {words}", "dim"),), width)], width, height)
     each = height // len(gpus)
     if len(gpus) == 1 or (len(gpus) == 2 and each >= _LEAST):
@@ -50,7 +50,13 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     return padded(lines, width, height)
 
 
-def _missing(scene: Scene) -> str:
+def _first_used(scene: Scene) -> Sequence[GpuReading]:
+    """Return the GPUs, those that the program uses first."""
+    return sorted(scene.summary.gpus if scene.summary else (), key=lambda gpu: (not gpu.used, gpu.index))
+
+
+def missing(scene: Scene) -> str:
+    """Return why there is no GPU to show."""
     if scene.summary is None:
         return "waiting for the first reading"
     note = next((note for note in scene.summary.notes if note.source == "gpu"), None)
@@ -73,7 +79,7 @@ def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
         head,
         _meter(scene, "util", util, "gpu", percent(util), _own(percent(gpu.target.sm)), width),
         _meter(scene, "memory", _ratio(used, total), "memory", _of(used, total), _own(size(mine)), width),
-        _meter(scene, "power", _ratio(power, limit), "warn", _watts(power, limit), _climate(gpu), width),
+        _meter(scene, "power", _ratio(power, limit), "warn", watts(power, limit), _climate(gpu), width),
         _use(scene, gpu, width),
         _efficiency(gpu, width),
         _traffic(scene, gpu, width),
@@ -108,7 +114,8 @@ def _of(used: Value, total: Value) -> str:
     return f"{gib(used)} of {gib(total)} GiB"
 
 
-def _watts(power: Value, limit: Value) -> str:
+def watts(power: Value, limit: Value) -> str:
+    """Return the power drawn, of the limit where that is known."""
     if isinstance(power, NA):
         return "n/a"
     return f"{power:.0f} W" if isinstance(limit, NA) else f"{power:.0f} of {limit:.0f} W"
@@ -153,15 +160,31 @@ def _efficiency(gpu: GpuReading, width: int) -> Line:
 
 
 def _traffic(scene: Scene, gpu: GpuReading, width: int) -> Line:
-    """Return what goes over the buses, where it can be measured."""
     spans: list[Span] = []
-    for bus, label in (("pcie", "PCIe"), ("nvlink", "NVLink")):
-        for way, arrow in (("rx", scene.glyphs.receive), ("tx", scene.glyphs.send)):
-            value = gpu.metric(f"gpm.{bus}_{way}_bps")
-            value = gpu.metric(f"{bus}_{way}_bps") if isinstance(value, NA) else value
-            if not isinstance(value, NA):
-                spans += [(f" {label} {arrow} ", "dim"), (f"{value / 1e6:.0f} MB/s ", "text")]
+    for bus, words in traffic(scene, gpu):
+        more: list[Span] = [(f" {bus} ", "dim"), (f"{words}  ", "text")]
+        if width_of(spans) + width_of(more) <= width:
+            spans += more
     return line(spans, width)
+
+
+def traffic(scene: Scene, gpu: GpuReading) -> list[tuple[str, str]]:
+    """Return (bus, bytes a second each way) for the buses that can be measured."""
+    found = []
+    for bus, label in (("pcie", "PCIe"), ("nvlink", "NVLink")):
+        ways = [_rate(gpu, f"{bus}_{way}_bps") for way in ("rx", "tx")]
+        arrows = (scene.glyphs.receive, scene.glyphs.send)
+        known = [f"{arrow} {way}" for arrow, way in zip(arrows, ways, strict=True) if way]
+        if known:
+            found.append((label, f"{'  '.join(known)} MB/s"))
+    return found
+
+
+def _rate(gpu: GpuReading, name: str) -> str:
+    """Return a rate in MB/s as GPM has it, else as the byte counters do; empty where neither does."""
+    value = gpu.metric(f"gpm.{name}")
+    value = gpu.metric(name) if isinstance(value, NA) else value
+    return "" if isinstance(value, NA) else f"{value / 1e6:.0f}"
 
 
 # -------------------------------------------------------------------------------------------- many as lines
@@ -182,8 +205,7 @@ def _listed(scene: Scene, gpus: Sequence[GpuReading], width: int, height: int) -
 
 
 def _listed_one(scene: Scene, gpu: GpuReading, width: int) -> Line:
-    mine = gpu.target.present or not isinstance(gpu.target.sm, NA)
-    head: Span = (f"{gpu.index:>3} ", "strong!b" if mine else "dim")
+    head: Span = (f"{gpu.index:>3} ", "strong!b" if gpu.used else "dim")
     if gpu.error:
         return line((head, (gpu.error, "bad")), width)
     util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")

@@ -51,6 +51,16 @@ class GputopScreen(Screen[Result]):
     def draw(self) -> None:
         """Show the newest."""
 
+    def action_go(self, name: str) -> None:
+        """Open another screen; it takes this one's place, unless this is the first one."""
+        from gputop.tui.screens.doors import opened
+
+        screen = opened(name, self._gputop)
+        if len(self.app.screen_stack) > 1:
+            self.app.switch_screen(screen)
+        else:
+            self.app.push_screen(screen)
+
     # ------------------------------------------------------------------------------------ a line to type in
 
     def ask_line(self, what: str, text: str, placeholder: str) -> None:

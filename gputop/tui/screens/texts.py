@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gputop.analysis.states import STATES
 from gputop.tui.actions import ACTIONS
 from gputop.tui.cells import Line, Span, wrap
+from gputop.tui.missing import sentences
 from gputop.tui.panels.base import swatch
 from gputop.tui.panels.verdict import tone
 from gputop.tui.view import Scene
@@ -58,6 +59,10 @@ def advice_text(scene: Scene, width: int) -> list[Line]:
             lines += _entry((f"{scene.glyphs.warn} ", "warn!b"), note.what, width)
             if note.remedy:
                 lines += _entry(("  try: ", "accent"), note.remedy, width)
+    missing = tuple(sentences(scene.summary))
+    if missing:
+        lines += _heading("Not measured, and why")
+        lines += _bullets(scene, missing, width)
     return lines
 
 
