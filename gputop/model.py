@@ -274,12 +274,14 @@ class GpuUse:
         memory_bandwidth: share of the time that device memory was read or written for them.
         memory_bytes: device memory they hold.
         present: the driver lists one of them on this GPU, also where it gives no numbers for it.
+        by_process: (pid as the driver has it, bytes of device memory) of those whose memory it tells.
     """
 
     sm: Value
     memory_bandwidth: Value
     memory_bytes: Value
     present: bool = False
+    by_process: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,9 @@ class Usage:
         memory = running if isinstance(running, NA) else _memory(listed)
         missing = self._missing(held, memory, sampled)
         if missing is not None:
-            return GpuUse(missing, missing, memory, present=True)
-        return GpuUse(_sum(row.sm for row in held), _sum(row.memory for row in held), memory, present=True)
+            return GpuUse(missing, missing, memory, True, _each(watched, running))
+        sm, bandwidth = _sum(row.sm for row in held), _sum(row.memory for row in held)
+        return GpuUse(sm, bandwidth, memory, True, _each(watched, running))
 
     def _missing(self, held: list[Row], memory: Value, sampled: NA | None) -> NA | None:
         """Tell why no sample of a process that is there does not mean that it did nothing."""
@@ -117,6 +118,12 @@ class Usage:
 
 def _sum(percents: Iterable[int]) -> Value:
     return min(1.0, sum(percents) / 100)
+
+
+def _each(watched: Watched, running: Running) -> tuple[tuple[int, float], ...]:
+    if isinstance(running, NA):
+        return ()
+    return tuple((pid, float(amount)) for pid in sorted(watched) if (amount := running.get(pid)))
 
 
 def _memory(amounts: list[int | None]) -> Value:

@@ -59,7 +59,7 @@ def test_metrics_table() -> None:
         assert not metric.full or BY_NAME[metric.full].unit == metric.unit
         assert metric.meaning
     own = {metric.name.removeprefix("process.") for metric in METRICS if metric.scope == PROCESS}
-    assert own == set(GpuUse.__dataclass_fields__) - {"present"}
+    assert own == set(GpuUse.__dataclass_fields__) - {"present", "by_process"}
 
 
 def test_what_nvml_reads_is_in_the_table() -> None:

@@ -38,6 +38,7 @@ def test_processes_of_the_target_are_summed(nvml: Nvml) -> None:
     backend = nvml.started(LISTED, f"process 0 C {PARENT} 5", f"use 0 {ME} 42 17", f"use 0 {PARENT} 50 1")
     (gpu,) = nvml.looks(backend, ME, PARENT, until=1.0)
     assert (gpu.target.sm, gpu.target.memory_bytes, gpu.others) == (0.92, 1e9 + 5, 0.0)
+    assert dict(gpu.target.by_process) == {ME: 1e9, PARENT: 5.0}
 
 
 def test_which_gpus_the_target_uses(nvml: Nvml) -> None:
