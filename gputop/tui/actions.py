@@ -9,8 +9,14 @@ APP = "app."
 
 #: The screens that take their keys from here.
 OVERVIEW, SOURCE, FLAME, COMPARE = "overview", "source", "flame", "compare"
+GPUS, PROCESSES, OUTPUT, SETTINGS = "gpus", "processes", "output", "settings"
 _LISTS = (OVERVIEW, SOURCE)
-_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE)
+_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE, GPUS, PROCESSES, OUTPUT, SETTINGS)
+#: The screens that others open from, that can be frozen, that walk through time, that look for a text.
+_OPENING = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, OUTPUT)
+_LIVE = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES)
+_TRAVELLING = (OVERVIEW, SOURCE, GPUS, PROCESSES)
+_SEARCHING = (OVERVIEW, SOURCE, FLAME, OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -54,25 +60,54 @@ SORTS = {
     "file": "By file and line",
 }
 
-#: In the order of the help. (Keys in the table: as in py-spy top; the rest as in htop and less.)
-ACTIONS: tuple[Action, ...] = (
-    Action(
 #: The screens that Esc closes.
 _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
 
+#: In the order of the help. (Keys in the table: as in py-spy top; the rest as in htop and less.)
+ACTIONS: tuple[Action, ...] = (
+    Action(
         ("s", "f12"), "Snapshot", "Save a trace of the last seconds, to open in Perfetto", "snapshot", "snapshot", 2
     ),
-    Action(
-        ("space", "Z"), "Pause", "Freeze what is shown; sampling goes on", "pause", "pause", 3, screens=(*_LISTS, FLAME)
-    ),
+    Action(("space", "Z"), "Pause", "Freeze what is shown; sampling goes on", "pause", "pause", 3, screens=_LIVE),
     Action(("question_mark", "h", "f1"), "Help", "Keys, states and how to read the screen", "app.help", "help", 0, "?"),
     Action(("q", "ctrl+c", "f10"), "Quit", "Quit; asks what becomes of a launched command", "app.quit", "quit", 1),
     Action(
         ("enter",), "Open", "The source of the chosen row; with none chosen, why the verdict", "open", label="Enter"
     ),
     Action(("w",), "Why", "The evidence for the verdict, and what usually helps", "advice", "why", 9),
-    Action(("f",), "Source", "Functions with their source, each line with its time", "source", "source", 4),
+    Action(
+        ("f",),
+        "Source",
+        "Functions with their source, each line with its time",
+        "go('source')",
+        "source",
+        4,
+        screens=tuple(screen for screen in _OPENING if screen != SOURCE),
+    ),
+    Action(
+        ("F",),
+        "Flame graph",
+        "Down which call paths the time went",
+        "go('flame')",
+        "flame",
+        5,
+        screens=tuple(screen for screen in _OPENING if screen != FLAME),
+    ),
     Action(("t", "H"), "Threads", "All threads, and what each is doing; Enter looks at one", "threads", "threads", 6),
+    Action(("d",), "GPUs", "Each GPU with its history, and what limits it", "go('gpus')", "gpus", 16, screens=_OPENING),
+    Action(
+        ("p",),
+        "Processes",
+        "The program's processes and ranks; Enter looks at one's main thread",
+        "go('processes')",
+        "processes",
+        17,
+        screens=_OPENING,
+    ),
+    Action(("O",), "Output", "All that the program prints", "go('output')", "output", 18, screens=_OPENING),
+    Action(
+        ("S", "f2"), "Settings", "Change the settings and keep them", "go('settings')", "settings", 19, screens=_OPENING
+    ),
     Action(
         ("l",),
         "Functions or lines",
@@ -90,10 +125,10 @@ _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
         "search",
         7,
         "/",
-        screens=(*_LISTS, FLAME),
+        screens=_SEARCHING,
     ),
-    Action(("n",), "Next match", "On to the next match", "next(1)", palette=False, screens=(*_LISTS, FLAME)),
-    Action(("N",), "Match before", "Back to the match before", "next(-1)", palette=False, screens=(*_LISTS, FLAME)),
+    Action(("n",), "Next match", "On to the next match", "next(1)", palette=False, screens=_SEARCHING),
+    Action(("N",), "Match before", "Back to the match before", "next(-1)", palette=False, screens=_SEARCHING),
     Action(
         ("f4", "backslash"),
         "Filter",
@@ -126,8 +161,8 @@ _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
     Action(("r",), "Start afresh", "Sum up from now on only; again: the whole window", "reset", "reset", 15),
     Action(("plus", "equals_sign"), "Sample faster", "Twice the sampling rates, in the budget", "rate(2.0)", label="+"),
     Action(("minus",), "Sample slower", "Half the sampling rates", "rate(0.5)", label="-"),
-    Action(("left",), "Earlier", "Back in time, through everything kept", "travel(-1)", label="←", screens=_LISTS),
-    Action(("right",), "Later", "Forward again; End or Esc: now", "travel(1)", label="→", screens=_LISTS),
+    Action(("left",), "Earlier", "Back in time, through everything kept", "travel(-1)", label="←", screens=_TRAVELLING),
+    Action(("right",), "Later", "Forward again; End or Esc: now", "travel(1)", label="→", screens=_TRAVELLING),
     Action(
         ("m",),
         "Mark",
@@ -146,6 +181,9 @@ _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
         ("end",), "Now", "Back to now; when it is now, the last row", "end", label="End", palette=False, screens=_MOVING
     ),
     Action(("G",), "Last row", "Last row", "move(1000000)", palette=False, screens=_MOVING),
+    Action(("escape",), "Back", "Clears search, filter, cursor, thread or time", "back", label="Esc", palette=False),
+    Action(("escape",), "Close", "Back to the overview", "back", "back", 0, "Esc", palette=False, screens=_SHEETS),
+    # ------------------------------------------------------------------------------------ source
     Action(
         ("tab", "enter"),
         "Other side",
@@ -175,12 +213,81 @@ _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
         label=",",
         screens=(SOURCE,),
     ),
+    # ------------------------------------------------------------------------------------- flame
+    Action(
+        ("enter",),
+        "Zoom in",
+        "The chosen call fills the width",
+        "zoom",
+        "zoom",
+        1,
+        "Enter",
+        palette=False,
+        screens=(FLAME,),
+    ),
+    Action(
+        ("backspace",),
+        "Zoom out",
+        "One call less; Esc: all",
+        "unzoom",
+        "out",
+        2,
+        "Bksp",
+        palette=False,
+        screens=(FLAME,),
+    ),
+    Action(
+        ("left",), "Call to the left", "Neighbour on the left", "aside(-1)", label="←", palette=False, screens=(FLAME,)
+    ),
+    Action(
+        ("right",),
+        "Call to the right",
+        "Neighbour on the right",
+        "aside(1)",
+        label="→",
+        palette=False,
+        screens=(FLAME,),
+    ),
+    Action(("i",), "Invert", "From each function to its callers, and back", "invert", "invert", 4, screens=(FLAME,)),
+    Action(("v",), "Colours", "By module, or by what the thread does", "colours", "colours", 6, screens=(FLAME,)),
+    # ----------------------------------------------------------------------------- processes, settings
+    Action(
+        ("enter",),
+        "Look at it",
+        "The overview is about this process's main thread",
+        "choose",
+        "look at it",
+        1,
+        "Enter",
+        palette=False,
+        screens=(PROCESSES,),
+    ),
+    Action(
+        ("right", "enter", "space"),
+        "Next value",
+        "The setting's next value; what can be is applied at once",
+        "change(1)",
+        "change",
+        1,
+        "→",
+        palette=False,
+        screens=(SETTINGS,),
+    ),
+    Action(
+        ("left",),
+        "Value before",
+        "The setting's value before",
+        "change(-1)",
+        label="←",
+        palette=False,
+        screens=(SETTINGS,),
+    ),
+    Action(
+        ("s", "ctrl+s"), "Save", "Keep the settings in the file", "save", "save", 2, palette=False, screens=(SETTINGS,)
+    ),
 )
 
 
 def on(screen: str) -> list[Action]:
     """Return the actions of a screen, in the order of the help; the app's own work on each."""
     return [action for action in ACTIONS if screen in action.screens and not action.method.startswith(APP)]
-    Action(("escape",), "Back", "Clears search, filter, cursor, thread or time", "back", label="Esc", palette=False),
-    Action(("escape",), "Close", "Back to the overview", "back", "back", 0, "Esc", palette=False, screens=_SHEETS),
-    # ------------------------------------------------------------------------------------ source

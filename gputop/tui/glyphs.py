@@ -41,6 +41,7 @@ class Glyphs:
     ellipsis: str
     cursor: str
     run: str
+    edge: str
     minus: str
     receive: str
     send: str
@@ -72,6 +73,7 @@ BRAILLE = Glyphs(
     ellipsis="…",
     cursor="▌",
     run="▶",
+    edge="▏",
     minus="−",
     receive="↓",
     send="↑",
@@ -97,6 +99,7 @@ ASCII = Glyphs(
     ellipsis="~",
     cursor=">",
     run=">",
+    edge="|",
     minus="-",
     receive="rx ",
     send="tx ",

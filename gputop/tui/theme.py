@@ -54,6 +54,13 @@ _DARK = {
     "literal": "#afaf87",
     "keyword": "#87afd7",
     "comment": "#8a8a8a",
+    "hue0": "#d7875f",
+    "hue1": "#d7af5f",
+    "hue2": "#87af5f",
+    "hue3": "#5fafaf",
+    "hue4": "#87afd7",
+    "hue5": "#af87d7",
+    "hue6": "#d787af",
 }
 
 _LIGHT = {
@@ -94,6 +101,13 @@ _LIGHT = {
     "literal": "#5f5f00",
     "keyword": "#005faf",
     "comment": "#6c6c6c",
+    "hue0": "#ffaf87",
+    "hue1": "#ffd787",
+    "hue2": "#afd787",
+    "hue3": "#87d7d7",
+    "hue4": "#afd7ff",
+    "hue5": "#d7afff",
+    "hue6": "#ffafd7",
 }
 
 _ANSI = {
@@ -134,6 +148,13 @@ _ANSI = {
     "literal": "yellow",
     "keyword": "blue",
     "comment": "default",
+    "hue0": "yellow",
+    "hue1": "bright_yellow",
+    "hue2": "green",
+    "hue3": "cyan",
+    "hue4": "blue",
+    "hue5": "magenta",
+    "hue6": "red",
 }
 
 

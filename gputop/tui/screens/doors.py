@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Name, as actions give it, to module and class.
 DOORS = {
+    "source": ("gputop.tui.screens.source", "SourceScreen"),
+    "flame": ("gputop.tui.screens.flame", "Flame"),
     "gpus": ("gputop.tui.screens.gpus", "Gpus"),
     "processes": ("gputop.tui.screens.processes", "Processes"),
     "output": ("gputop.tui.screens.output", "Output"),

@@ -150,13 +150,7 @@ class Overview(RowsScreen):
         if self.table.cursor(self.view) is None:
             self.action_advice()
         else:
-            self.action_source()
-
-    def action_source(self) -> None:
-        """Open the functions with their source."""
-        from gputop.tui.screens.source import SourceScreen
-
-        self.app.push_screen(SourceScreen(self._gputop))
+            self.action_go("source")
 
     def action_back(self) -> None:
         """Undo the last choice."""

@@ -1,0 +1,155 @@
+"""The call tree as boxes: where each call lies, and how a row of them is drawn; pure functions."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gputop.analysis import calls
+from gputop.analysis.calls import Key
+from gputop.analysis.results import FlameNode, States
+from gputop.model import Frame
+from gputop.tui.bars import in_order, merged
+from gputop.tui.cells import Line, Span, fit, width_of
+from gputop.tui.glyphs import Glyphs
+
+#: Names of the path from the root to a call.
+Path = tuple[Key, ...]
+#: Whether a frame is one that is looked for.
+Wanted = Callable[[Frame], bool]
+#: Colours of modules in the palettes: "hue0" and up; the interpreter and its library have none.
+HUES, _PLAIN_HUE = 7, "others"
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
+_STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?/|^<")
+
+
+class Box(NamedTuple):
+    """A call on the screen: its first cell and its width; `path` starts below the root that is shown."""
+
+    node: FlameNode
+    path: Path
+    x: int
+    width: int
+
+
+def rows(root: FlameNode, width: int, *, by_line: bool) -> list[list[Box]]:
+    """Return the boxes by depth, the root first; calls of less than a cell's time are left out."""
+    scale = width / root.total if root.total else 0.0
+    row = [(Box(root, (), 0, width), 0.0)]
+    found = []
+    while row:
+        found.append([box for box, _ in row])
+        row = [placed for box, start in row for placed in _below(box, start, scale, by_line)]
+    return found
+
+
+def _below(box: Box, start: float, scale: float, by_line: bool) -> list[tuple[Box, float]]:
+    placed = []
+    for child in box.node.children:
+        left, right = round(start * scale), round((start + child.total) * scale)
+        if right > left:
+            path = (*box.path, calls.key(child.frame, by_line))
+            placed.append((Box(child, path, left, right - left), start))
+        start += child.total
+    return placed
+
+
+def node_at(root: FlameNode, path: Path, *, by_line: bool) -> tuple[FlameNode, Path]:
+    """Return the node that a path leads to, and the path; where it is gone, its nearest caller that is there."""
+    node, gone = root, 0
+    for gone, step in enumerate(path):
+        below = next((child for child in node.children if calls.key(child.frame, by_line) == step), None)
+        if below is None:
+            return node, path[:gone]
+        node = below
+    return node, path
+
+
+def module(file: str) -> str:
+    """Return what a file belongs to: an installed package, "python", or itself."""
+    installed = _INSTALLED.search(file)
+    if installed:
+        return installed[1]
+    return "python" if _STANDARD.search(file) else file.rpartition("/")[2]
+
+
+def hue(file: str) -> str:
+    """Return the colour of a file's module; the same one each time."""
+    name = module(file)
+    return _PLAIN_HUE if name == "python" else f"hue{zlib.crc32(name.encode('utf-8', 'replace')) % HUES}"
+
+
+class Look(NamedTuple):
+    """How boxes are drawn.
+
+    Attributes:
+        by_state: coloured by what the thread does, instead of by module.
+        wanted: whether a frame is one searched for; None while nothing is.
+        selected: the path of the chosen call.
+    """
+
+    glyphs: Glyphs
+    coloured: bool
+    by_state: bool
+    wanted: Wanted | None
+    selected: Path
+
+
+def drawn(row: Sequence[Box], width: int, look: Look) -> Line:
+    """Return one row of boxes."""
+    spans: list[Span] = []
+    at = 0
+    for box in row:
+        spans.append((" " * (box.x - at), "text"))
+        spans += _box(box, look)
+        at = box.x + box.width
+    spans.append((" " * (width - at), "text"))
+    return merged(span for span in spans if span[0])
+
+
+def _box(box: Box, look: Look) -> list[Span]:
+    chosen = box.path == look.selected
+    text = _label(box, look, chosen)
+    if chosen:
+        return [(text, "ink/accent!b")]
+    if look.wanted is not None:
+        return [(text, "ink/warn!b" if look.wanted(box.node.frame) else "dim/select")]
+    if look.by_state:
+        return _by_state(text, box.node.states, look)
+    return [(text, f"glyph/{hue(box.node.frame.file)}")]
+
+
+def _label(box: Box, look: Look, chosen: bool) -> str:
+    """Return the text in a box: an edge, since neighbours may have one colour, then the name."""
+    edge = look.glyphs.run if chosen else look.glyphs.edge
+    if box.width == 1:
+        return edge
+    name = fit(box.node.frame.name, box.width - 1, look.glyphs.ellipsis if box.width > 4 else "")
+    return edge + name
+
+
+def _by_state(text: str, states: States, look: Look) -> list[Span]:
+    """Return the text on its states' colours, side by side; without colours their glyphs fill what is free."""
+    if width_of([(text, "")]) != len(text):  # wide characters are not cut apart
+        return [(text, f"glyph/{max(states, key=states.__getitem__, default='unknown')}")]
+    spans: list[Span] = []
+    done, share = 0, 0.0
+    for name, part in in_order(states.items()):
+        share += part
+        end = min(len(text), round(share * len(text)))
+        piece = text[done:end]
+        if look.coloured and look.glyphs.fine:
+            spans.append((piece, f"{'idle_letter' if name == 'idle' else 'glyph'}/{name}"))
+        else:
+            spans.append((_filled(piece, done, text, look.glyphs.states[name]), name))
+        done = max(done, end)
+    spans.append((text[done:], "text/track"))
+    return [span for span in spans if span[0]]
+
+
+def _filled(piece: str, start: int, text: str, glyph: str) -> str:
+    """Return a piece of a label with a state's glyph in place of the blanks after the name."""
+    name_end = len(text.rstrip()) + 1
+    return "".join(glyph if start + at >= name_end else char for at, char in enumerate(piece))

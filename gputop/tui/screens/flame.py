@@ -1,0 +1,327 @@
+"""The flame graph: down which call paths the time went; the root on top, each call as wide as its time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import events
+from textual.binding import BindingType
+
+from gputop.analysis import calls
+from gputop.analysis.results import FlameNode, Window
+from gputop.analysis.states import BY_ID
+from gputop.model import Frame
+from gputop.tui import flamegraph
+from gputop.tui.actions import FLAME
+from gputop.tui.background import spawn
+from gputop.tui.cells import Line, Span, fit, line, percent
+from gputop.tui.flamegraph import Box, Look, Path
+from gputop.tui.keys import bindings
+from gputop.tui.panels.base import padded, rule
+from gputop.tui.screens.sheet import Sheet
+from gputop.tui.source import Thread
+
+if TYPE_CHECKING:
+    from gputop.tui.app import GputopApp
+
+#: While the picture follows the time, the tree is made anew this often, seconds.
+_EVERY = 2.0
+
+
+class _Question(NamedTuple):
+    """What tree is shown."""
+
+    window: Window
+    thread: Thread | None
+    alone: bool
+    by_line: bool
+    inverted: bool
+
+
+class Flame(Sheet[None]):
+    """The call tree of the window that the overview shows."""
+
+    NAME = FLAME
+    BINDINGS: ClassVar[list[BindingType]] = bindings(FLAME)
+
+    def __init__(self, app: GputopApp) -> None:
+        super().__init__(app)
+        self._root: FlameNode | None = None
+        self._fault = ""
+        self._asked: _Question | None = None
+        self._asked_at = 0.0
+        self._busy = False
+        self._inverted = self._by_state = False
+        self._zoom: Path = ()
+        self._selected: Path = ()
+        self._needle = ""
+        self._top = 0
+        self._boxes: list[list[Box]] = []
+        self._laid_out: tuple[object, ...] = ()
+
+    # -------------------------------------------------------------------------------------------- asking
+
+    def draw(self) -> None:
+        """Show the newest; ask for a newer tree when it is time."""
+        self._ask()
+        super().draw()
+
+    def _ask(self) -> None:
+        summary = self._gputop.scene.summary
+        if summary is None or self._busy:
+            return
+        view = self.view
+        question = _Question(summary.window, view.thread, view.alone, view.by_line, self._inverted)
+        before = self._asked
+        if question == before:
+            return
+        moved_on = before is not None and question == before._replace(window=question.window) and view.paused is None
+        if moved_on and time.monotonic() - self._asked_at < _EVERY:
+            return
+        self._asked, self._asked_at, self._busy = question, time.monotonic(), True
+        spawn("flame", lambda: self._answer(question))
+
+    def _answer(self, question: _Question) -> None:
+        try:
+            tree = self._gputop.scene.source.flame(question.window, question.thread, alone=question.alone)
+            if question.inverted:
+                tree = calls.inverted(tree, by_line=question.by_line)
+            elif not question.by_line:
+                tree = calls.by_function(tree)
+        except Exception as error:  # shown to the user: a fault in analysis must not end the screen
+            self._gputop.later(self._take, None, f"this window has no call tree: {error!r}")
+        else:
+            self._gputop.later(self._take, tree, "")
+
+    def _take(self, tree: FlameNode | None, fault: str) -> None:
+        self._busy = False
+        self._root, self._fault = tree, fault
+        if tree is not None:
+            self._zoom = flamegraph.node_at(tree, self._zoom, by_line=self.view.by_line)[1]
+            zoomed, _ = flamegraph.node_at(tree, self._zoom, by_line=self.view.by_line)
+            self._selected = flamegraph.node_at(zoomed, self._selected, by_line=self.view.by_line)[1]
+        if self.is_attached:
+            self.draw()
+
+    # ------------------------------------------------------------------------------------------- drawing
+
+    def painted(self, width: int, height: int) -> list[Line]:
+        """Return title, boxes, and one line about the chosen call."""
+        lines = [self._title(width)]
+        if self._root is None:
+            words = self._fault or f"adding up the call paths{self._gputop.glyphs.ellipsis}"
+            return padded([*lines, line(((f"  {words}", "bad" if self._fault else "dim"),), width)], width, height)
+        zoomed, _ = flamegraph.node_at(self._root, self._zoom, by_line=self.view.by_line)
+        if not zoomed.total:
+            return padded([*lines, line((("  no Python stack was seen in this window", "dim"),), width)], width, height)
+        self._lay_out(zoomed, width)
+        if self._zoom:
+            lines.append(self._crumbs(width))
+        room = max(1, height - len(lines) - 1)
+        depth = len(self._selected)
+        self._top = max(0, min(max(self._top, depth - room + 1), depth, len(self._boxes) - 1))
+        glyphs = self._gputop.glyphs
+        look = Look(glyphs, self._gputop.scene.coloured, self._by_state, self._wanted(), self._selected)
+        shown = self._boxes[self._top : self._top + room]
+        lines += [flamegraph.drawn(row, width, look) for row in shown]
+        return [*padded(lines, width, height - 1), self._details(width)]
+
+    def _lay_out(self, zoomed: FlameNode, width: int) -> None:
+        if self._laid_out != (laid_out := (zoomed, width, self.view.by_line)):
+            self._laid_out = laid_out
+            self._boxes = flamegraph.rows(zoomed, width, by_line=self.view.by_line)
+
+    def _title(self, width: int) -> Line:
+        scene = self._gputop.scene
+        what = "callers of each function" if self._inverted else "flame graph"
+        title: list[Span] = [(what, "strong!b")]
+        if scene.summary is not None:
+            title.append((f" {scene.glyphs.dot} {scene.summary.window.seconds:.0f} s", "title"))
+            headline = scene.summary.headline
+            who = headline.name if headline and self.view.alone else "all threads"
+            title.append((f" {scene.glyphs.dot} {who}", "title"))
+        if self._needle and self._root is not None:
+            zoomed, _ = flamegraph.node_at(self._root, self._zoom, by_line=self.view.by_line)
+            count, seconds = calls.matched(zoomed, self._matches)
+            share = percent(seconds / zoomed.total if zoomed.total else 0.0, 1)
+            title.append((f" {scene.glyphs.dot} “{self._needle}” {count} calls, {share}", "warn!b"))
+        colours: Span = ("colours: states" if self._by_state else "colours: modules", "title")
+        return rule(scene, title, width, [colours] if width >= 100 else [])
+
+    def _crumbs(self, width: int) -> Line:
+        arrow = " > "
+        names = arrow.join(step[0] for step in self._zoom)
+        room = width - 8
+        text = names if len(names) <= room else self._gputop.glyphs.ellipsis + names[-room:]
+        return line(((" in ", "dim"), (text, "accent")), width)
+
+    def _details(self, width: int) -> Line:
+        node = self._chosen().node if self._boxes else None
+        if node is None or self._root is None:
+            return line((), width)
+        whole = self._root.total
+        dot = self._gputop.glyphs.dot
+        spans: list[Span] = [
+            (f" {fit(node.frame.name, min(len(node.frame.name), max(8, width // 3)))}", "strong!b"),
+            (f"  total {percent(node.total / whole, 1)}", "text"),
+            (f"  self {percent(node.self / whole, 1)}", "text"),
+        ]
+        if node.frame.file:
+            spans.append((f"  {node.frame.file.rpartition('/')[2]}:{node.frame.line}", "dim"))
+        if width >= 80:
+            spans.append((f"  {node.total:.1f} s", "dim"))
+            states = sorted(node.states.items(), key=lambda item: -item[1])[:3]
+            words = f" {dot} ".join(f"{BY_ID[name].label} {percent(share)}" for name, share in states if share >= 0.01)
+            spans.append((f"  {words}", "text"))
+        return line(spans, width)
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _chosen(self) -> Box:
+        """Return the chosen box; where it is too thin to be seen, its nearest caller that is not."""
+        for depth in range(min(len(self._selected), len(self._boxes) - 1), -1, -1):
+            for box in self._boxes[depth]:
+                if box.path == self._selected[:depth]:
+                    return box
+        return self._boxes[0][0]
+
+    def _select(self, box: Box) -> None:
+        self._selected = box.path
+        self.draw()
+
+    def action_move(self, step: int) -> None:
+        """Go down to the heaviest call, or up to the caller, as far as `step` says."""
+        if not self._boxes:
+            return
+        box = self._chosen()
+        for _ in range(min(abs(step), len(self._boxes))):
+            box = self._deeper(box) if step > 0 else self._caller(box)
+        self._select(box)
+
+    def _deeper(self, box: Box) -> Box:
+        depth = len(box.path) + 1
+        row = self._boxes[depth] if depth < len(self._boxes) else []
+        inside = [below for below in row if below.path[:-1] == box.path]
+        return max(inside, key=lambda below: below.node.total, default=box)
+
+    def _caller(self, box: Box) -> Box:
+        path = box.path[:-1]
+        return next((above for above in self._boxes[len(path)] if above.path == path), box)
+
+    def action_page(self, pages: int) -> None:
+        """Go down or up by many calls."""
+        self.action_move(pages * max(1, self.size.height - 4))
+
+    def action_aside(self, step: int) -> None:
+        """Go to the neighbour on the same level."""
+        if not self._boxes:
+            return
+        box = self._chosen()
+        row = self._boxes[len(box.path)]
+        self._select(row[max(0, min(len(row) - 1, row.index(box) + step))])
+
+    # --------------------------------------------------------------------------------------------- zoom
+
+    def action_zoom(self) -> None:
+        """Let the chosen call fill the width."""
+        if self._boxes and (path := self._chosen().path):
+            self._zoom, self._selected, self._top = (*self._zoom, *path), (), 0
+            self.draw()
+
+    def action_unzoom(self) -> None:
+        """Show the caller of what fills the width."""
+        if self._zoom:
+            *rest, last = self._zoom
+            self._zoom, self._selected, self._top = tuple(rest), (last, *self._selected), 0
+            self.draw()
+
+    def action_back(self) -> None:
+        """Undo the search, then the zoom, then close."""
+        if self._gputop.scene.said or not (self._needle or self._zoom):
+            super().action_back()
+        elif self._needle:
+            self._needle = ""
+            self.draw()
+        else:
+            self._selected, self._zoom, self._top = (*self._zoom, *self._selected), (), 0
+            self.draw()
+
+    # ------------------------------------------------------------------------------------------- choices
+
+    def action_invert(self) -> None:
+        """Turn the tree round: functions on top, their callers below."""
+        self._inverted, self._zoom, self._selected = not self._inverted, (), ()
+        self.draw()
+
+    def action_lines(self) -> None:
+        """Tell calls from different lines apart, or not."""
+        self.view.by_line, self._zoom, self._selected = not self.view.by_line, (), ()
+        self._gputop.changed()
+
+    def action_alone(self) -> None:
+        """Show the timeline's thread alone, or all threads' work."""
+        self.view.alone = not self.view.alone
+        self._gputop.ask(anew=True)
+        self.draw()
+
+    def action_colours(self) -> None:
+        """Colour by module, or by state."""
+        self._by_state = not self._by_state
+        self.draw()
+
+    # -------------------------------------------------------------------------------------------- search
+
+    def action_search(self) -> None:
+        """Open the line in which the text to look for is typed."""
+        self.ask_line("search", self._needle, "function or file")
+
+    def typed(self, what: str, text: str) -> None:
+        """Mark what matches, as the user types."""
+        self._needle = text
+        self.draw()
+
+    def _matches(self, frame: Frame) -> bool:
+        return self._needle.lower() in f"{frame.name} {frame.file}".lower()
+
+    def _wanted(self) -> flamegraph.Wanted | None:
+        return self._matches if self._needle else None
+
+    def action_next(self, step: int) -> None:
+        """Go to the next match, row by row, or to the one before."""
+        if not self._needle or not self._boxes:
+            self.action_search()
+            return
+        order = [box for row in self._boxes for box in row]
+        found = [place for place, box in enumerate(order) if box.path and self._matches(box.node.frame)]
+        if not found:
+            self._gputop.say(f"no call that can be seen holds “{self._needle}”", "warn")
+            return
+        at = order.index(self._chosen())
+        if step > 0:
+            place = next((place for place in found if place > at), found[0])
+        else:
+            place = next((place for place in reversed(found) if place < at), found[-1])
+        self._select(order[place])
+
+    # --------------------------------------------------------------------------------------------- mouse
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the call clicked; a second click zooms."""
+        depth = self._top + event.y - 1 - bool(self._zoom)
+        row = self._boxes[depth] if 0 <= depth < len(self._boxes) else []
+        box = next((box for box in row if box.x <= event.x < box.x + box.width), None)
+        if box is None:
+            return
+        if box.path == self._selected:
+            self.action_zoom()
+        else:
+            self._select(box)
+
+    def on_mouse_scroll_down(self, _event: events.MouseScrollDown) -> None:
+        """Go deeper."""
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self, _event: events.MouseScrollUp) -> None:
+        """Go up."""
+        self.action_move(-1)
