@@ -36,15 +36,27 @@ class Ledger(Clock):
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[tuple[float, dict[str, float]]] = [(self.start, {})]
+        self._last = _moment()
+
+    @contextmanager
+    def timed(self, state: str) -> Iterator[None]:
+        """Time a phase from the end of the one before, so that nothing is lost between them."""
+        yield
+        wall, _, starved = self._passed()
+        self.add(state, wall, starved)
 
     @contextmanager
     def waited(self, state: str, work: str) -> Iterator[None]:
-        """Time something that blocks in `state`; what it spends on a CPU all the same is `work`."""
-        start, cpu, starved = time.monotonic(), time.thread_time(), starved_s()
+        """Time a phase that blocks in `state`; what it spends on a CPU all the same is `work`."""
         yield
-        starved, cpu = starved_s() - starved, time.thread_time() - cpu
+        wall, cpu, starved = self._passed()
         self.add(work, cpu)
-        self.add(state, time.monotonic() - start - cpu, starved)
+        self.add(state, wall - cpu, starved)
+
+    def _passed(self) -> tuple[float, float, float]:
+        last, self._last = self._last, _moment()
+        wall, cpu, starved = (now - then for now, then in zip(self._last, last, strict=True))
+        return wall, cpu, starved
 
     def keep(self) -> None:
         """End a step: keep what the clock shows, if it is time for a row."""
@@ -57,6 +69,12 @@ class Ledger(Clock):
         states = sorted(self.seconds)
         rows = [[round(at, 6), *(round(seen.get(state, 0.0), 6) for state in states)] for at, seen in self._rows]
         return {"states": states, "rows": rows}
+
+
+def _moment() -> tuple[float, float, float]:
+    """Return now, and the seconds that this thread was on a CPU and waited for one so far."""
+    starved = starved_s()
+    return time.monotonic(), time.thread_time(), starved
 
 
 def run(step: Callable[[Ledger], object], warm_up: int = 3) -> None:
