@@ -162,6 +162,7 @@ class Summary:
 
     Attributes:
         gpus, gpus_at: the newest reading of the GPUs in the window, and its time (0 when there is none).
+        ended, gone: pid to exit code (None when not known) of the processes that ended, and to what they were.
         energy_j, efficiency: GPU index to the energy used in the window, and to what limited the GPU in it.
     """
 
@@ -182,4 +183,5 @@ class Summary:
     verdict: Verdict = Verdict("no-data", "waiting for samples", "nothing has been sampled yet")
     cost: CostBatch | None = None
     notes: tuple[Note, ...] = ()
+    gone: Mapping[int, ProcessInfo] = field(default_factory=dict)
     stack: Stack = ()

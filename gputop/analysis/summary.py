@@ -78,6 +78,7 @@ def summarise(
         verdict=diagnose.verdict(facts),
         cost=store.cost(window.end),
         notes=store.notes(),
+        gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
     )
 

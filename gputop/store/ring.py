@@ -47,6 +47,7 @@ class Ring:
         self.session: Session | None = None
         self.notes: dict[tuple[str, str], Note] = {}
         self.ended: dict[int, int | None] = {}
+        self.gone: dict[int, ProcessInfo] = {}
         self.chunks: dict[int, Chunk] = {}
         self.order: list[int] = []
         self.strings: Pool[str] = Pool()
@@ -202,10 +203,13 @@ class Ring:
             chunk.cover(batch.time, batch.time)
 
     def _add_processes(self, batch: ProcessBatch) -> None:
-        self.ended.update(batch.ended)
-        while len(self.ended) > _MOST_ENDED:
-            del self.ended[next(iter(self.ended))]
         newest = self.processes(math.inf)
+        self.ended.update(batch.ended)
+        self.gone.update({process.pid: process for process in newest if process.pid in self.ended})
+        while len(self.ended) > _MOST_ENDED:
+            oldest = next(iter(self.ended))
+            del self.ended[oldest]
+            self.gone.pop(oldest, None)
         chunk = self._chunk(_index(batch.time))
         if not chunk or newest == batch.processes:
             return

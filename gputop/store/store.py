@@ -196,6 +196,11 @@ class Store:
         with self._lock:
             return dict(self._ring.ended)
 
+    def gone(self) -> Mapping[int, ProcessInfo]:
+        """Return what the processes that ended were, as far as they were seen alive."""
+        with self._lock:
+            return dict(self._ring.gone)
+
     def notes(self) -> tuple[Note, ...]:
         """Return what does not work at the newest time, oldest first."""
         with self._lock:

@@ -107,6 +107,13 @@ BOUND = Verdict(
 )
 
 
+_RANKS = tuple(
+    ProcessInfo(4500 + rank, 4121, EPOCH, ("python", "train.py"), "", "train.py", "3.12.3", (), rank, rank)
+    for rank in range(4)
+)
+_GONE = ProcessInfo(4600, 4121, EPOCH, ("python", "export.py"), "", "export.py", "3.12.3")
+
+
 @dataclass
 class FakeSource:
     """Implements `gputop.tui.source.Source`.
@@ -218,8 +225,9 @@ class FakeSource:
         return Summary(
             session=self.session,
             window=window,
-            processes=(self.session.root,) * 5,
-            ended={},
+            processes=(self.session.root, *_RANKS),
+            ended={_GONE.pid: 1},
+            gone={_GONE.pid: _GONE},
             threads=self._threads(window.end, states),
             headline=headline,
             functions=self._functions(window.end),

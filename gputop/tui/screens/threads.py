@@ -83,7 +83,7 @@ class Threads(Screen["Thread | None"]):
             (fit(row.name, columns.name, scene.glyphs.ellipsis), f"strong{back}" + ("!b" if row.main else "")),
             (_facts(columns, row.role, str(row.pid), str(row.tid), percent(row.cpu)), f"dim{back}"),
             *drawn,
-            (f"  {_most(row)}", f"text{back}"),
+            (f"  {most(row)}", f"text{back}"),
         ]
         return line(spans, width, fill=(" ", f"text{back}"))
 
@@ -171,7 +171,7 @@ def _heads(width: int) -> Line:
     return line(((f"  {fit('thread', columns.name)}{facts}doing", "dim"),), width)
 
 
-def _most(row: ThreadRow) -> str:
+def most(row: ThreadRow) -> str:
     """Say what a thread does most: "gpu wait 61 %"."""
     if not row.states:
         return "not looked at"
