@@ -82,7 +82,8 @@ RULES: tuple[Rule, ...] = (
     # Python's global lock: the futex's address says it, with no stack needed.
     Rule("gil-futex", "gil", waits_on=words("gil")),
     Rule("gil-call", "gil", syscalls=FUTEX, near=words("gil")),
-    Rule("gil-running", "gil", running=True, near=words("gil")),
+    # On a CPU it takes or gives the lock, and so does not wait for it; in eager torch that is each operation.
+    Rule("gil-running", "python", "gil", running=True, near=words("gil")),
     # A stripped interpreter: it waits on a condition for nothing but the lock (its other locks are semaphores).
     Rule("gil-condition", "gil", home=words("python"), near=words("condition")),
     # Collectives wait for their peers, by way of the GPU or not.
