@@ -176,6 +176,8 @@ class FakeSource:
         return ("sampled trace: /tmp/gputop/train-4121.json.gz (81 kB); open it at ui.perfetto.dev",)
 
     def output_lines(self, count: int) -> list[str]:
+        if self.output is None:
+            return []
         step = int(self.clock() * 2)
         return [
             f"epoch 3  step {1800 + step - n}  loss {2.1 + math.sin(step - n) / 9:.3f}  41.{n % 10} img/s"
