@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from gputop.analysis import calls
@@ -12,7 +13,7 @@ from gputop.analysis.calls import Key
 from gputop.analysis.results import FlameNode, States
 from gputop.model import Frame
 from gputop.tui.bars import in_order, merged
-from gputop.tui.cells import Line, Span, fit, width_of
+from gputop.tui.cells import Line, Span, fit, percent, width_of
 from gputop.tui.glyphs import Glyphs
 
 #: Names of the path from the root to a call.
@@ -21,6 +22,8 @@ Path = tuple[Key, ...]
 Wanted = Callable[[Frame], bool]
 #: Colours of modules in the palettes: "hue0" and up; the interpreter and its library have none.
 HUES, _PLAIN_HUE = 7, "others"
+#: Modules that get a colour of their own; far more than there are colours.
+_MOST_MODULES = 200
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
 _STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?/|^<")
 
@@ -75,10 +78,25 @@ def module(file: str) -> str:
     return "python" if _STANDARD.search(file) else file.rpartition("/")[2]
 
 
-def hue(file: str) -> str:
-    """Return the colour of a file's module; the same one each time."""
-    name = module(file)
-    return _PLAIN_HUE if name == "python" else f"hue{zlib.crc32(name.encode('utf-8', 'replace')) % HUES}"
+def hues(root: FlameNode, before: Mapping[str, str]) -> dict[str, str]:
+    """Return the colour of each module of a tree; a module keeps the one it had `before`.
+
+    It is the one its name stands for, or the next free one: neighbours of one colour would look like one module.
+    """
+    chosen = dict(before)
+    waiting = deque([root])
+    while waiting and len(chosen) < _MOST_MODULES:
+        node = waiting.popleft()
+        waiting += node.children
+        name = module(node.frame.file)
+        if name and name != "python" and name not in chosen:
+            chosen[name] = _free(zlib.crc32(name.encode("utf-8", "replace")) % HUES, set(chosen.values()))
+    return chosen
+
+
+def _free(wish: int, taken: set[str]) -> str:
+    order = [f"hue{(wish + step) % HUES}" for step in range(HUES)]
+    return next((name for name in order if name not in taken), order[0])
 
 
 class Look(NamedTuple):
@@ -86,6 +104,8 @@ class Look(NamedTuple):
 
     Attributes:
         by_state: coloured by what the thread does, instead of by module.
+        hues: module to colour.
+        whole: seconds that shares are of.
         wanted: whether a frame is one searched for; None while nothing is.
         selected: the path of the chosen call.
     """
@@ -93,6 +113,8 @@ class Look(NamedTuple):
     glyphs: Glyphs
     coloured: bool
     by_state: bool
+    hues: Mapping[str, str]
+    whole: float
     wanted: Wanted | None
     selected: Path
 
@@ -118,7 +140,7 @@ def _box(box: Box, look: Look) -> list[Span]:
         return [(text, "ink/warn!b" if look.wanted(box.node.frame) else "dim/select")]
     if look.by_state:
         return _by_state(text, box.node.states, look)
-    return [(text, f"glyph/{hue(box.node.frame.file)}")]
+    return [(text, f"glyph/{look.hues.get(module(box.node.frame.file), _PLAIN_HUE)}")]
 
 
 def _label(box: Box, look: Look, chosen: bool) -> str:
@@ -126,8 +148,10 @@ def _label(box: Box, look: Look, chosen: bool) -> str:
     edge = look.glyphs.run if chosen else look.glyphs.edge
     if box.width == 1:
         return edge
-    name = fit(box.node.frame.name, box.width - 1, look.glyphs.ellipsis if box.width > 4 else "")
-    return edge + name
+    name, share = box.node.frame.name, f" {percent(box.node.total / look.whole)}" if look.whole else ""
+    if width_of([(name + share, "")]) < box.width:
+        name += share
+    return edge + fit(name, box.width - 1, look.glyphs.ellipsis if box.width > 4 else "")
 
 
 def _by_state(text: str, states: States, look: Look) -> list[Span]:

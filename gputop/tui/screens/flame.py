@@ -58,9 +58,14 @@ class Flame(Sheet[None]):
         self._needle = ""
         self._top = 0
         self._boxes: list[list[Box]] = []
-        self._laid_out: tuple[object, ...] = ()
+        self._hues: dict[str, str] = {}
+        self._laid_out = (0, 0, False)
 
     # -------------------------------------------------------------------------------------------- asking
+
+    def on_mount(self) -> None:
+        """Ask for the tree: a recording has no news that would."""
+        self._ask()
 
     def draw(self) -> None:
         """Show the newest; ask for a newer tree when it is time."""
@@ -98,6 +103,7 @@ class Flame(Sheet[None]):
         self._busy = False
         self._root, self._fault = tree, fault
         if tree is not None:
+            self._hues = flamegraph.hues(tree, self._hues)
             self._zoom = flamegraph.node_at(tree, self._zoom, by_line=self.view.by_line)[1]
             zoomed, _ = flamegraph.node_at(tree, self._zoom, by_line=self.view.by_line)
             self._selected = flamegraph.node_at(zoomed, self._selected, by_line=self.view.by_line)[1]
@@ -121,14 +127,22 @@ class Flame(Sheet[None]):
         room = max(1, height - len(lines) - 1)
         depth = len(self._selected)
         self._top = max(0, min(max(self._top, depth - room + 1), depth, len(self._boxes) - 1))
-        glyphs = self._gputop.glyphs
-        look = Look(glyphs, self._gputop.scene.coloured, self._by_state, self._wanted(), self._selected)
+        look = Look(
+            glyphs=self._gputop.glyphs,
+            coloured=self._gputop.scene.coloured,
+            by_state=self._by_state,
+            hues=self._hues,
+            whole=self._root.total,
+            wanted=self._matches if self._needle else None,
+            selected=self._selected,
+        )
         shown = self._boxes[self._top : self._top + room]
         lines += [flamegraph.drawn(row, width, look) for row in shown]
         return [*padded(lines, width, height - 1), self._details(width)]
 
     def _lay_out(self, zoomed: FlameNode, width: int) -> None:
-        if self._laid_out != (laid_out := (zoomed, width, self.view.by_line)):
+        laid_out = (id(zoomed), width, self.view.by_line)  # the boxes keep the node, so that its identity stays its own
+        if self._laid_out != laid_out:
             self._laid_out = laid_out
             self._boxes = flamegraph.rows(zoomed, width, by_line=self.view.by_line)
 
@@ -283,9 +297,6 @@ class Flame(Sheet[None]):
 
     def _matches(self, frame: Frame) -> bool:
         return self._needle.lower() in f"{frame.name} {frame.file}".lower()
-
-    def _wanted(self) -> flamegraph.Wanted | None:
-        return self._matches if self._needle else None
 
     def action_next(self, step: int) -> None:
         """Go to the next match, row by row, or to the one before."""
