@@ -61,7 +61,9 @@ def test_four_threads_that_want_the_gil() -> None:
     for tid, shares in truth["threads"].items():
         seen = states(document, int(tid))
         assert abs(seen.get("python", 0.0) - shares["python"]) <= _POINTS
-        assert seen.get("gil", 0.0) + seen.get("starved", 0.0) == pytest.approx(shares["gil"] + shares["starved"], abs=_POINTS)
+        assert seen.get("gil", 0.0) + seen.get("starved", 0.0) == pytest.approx(
+            shares["gil"] + shares["starved"], abs=_POINTS
+        )
     check_hottest(document, truth["hot"])
 
 

@@ -35,12 +35,13 @@ EXAMPLES = [
         "the Python stacks of job (pid 7) cannot be read"),
     (1, "Error: Failed to copy PyCodeObject\n\nCaused by:\n    Bad address (os error 14)\n",
         "the Python stacks of job (pid 7) cannot be read"),
+    (0, "py-spy> Sampling process 100 times a second\n", "py-spy writes no readable stacks of job (pid 7)"),
     (101, "thread 'main' panicked at src/main.rs\n", "py-spy on job (pid 7) failed (status 101)"),
 ]  # fmt: skip
 
 
-def outcome(status: int, said: str, cut_short: str = "") -> Outcome:
-    return Outcome(os.getpid(), 100, status, said, b"", 1.0, 1.1, 2.0, 0.05, False, cut_short)
+def outcome(status: int, said: str, cut_short: str = "", trace: bytes = b"") -> Outcome:
+    return Outcome(os.getpid(), 100, status, said, trace, 1.0, 1.1, 2.0, 0.05, False, cut_short)
 
 
 @pytest.mark.parametrize(("status", "said", "note"), EXAMPLES, ids=[said[:40].strip() for _, said, _ in EXAMPLES])
@@ -65,7 +66,8 @@ def test_every_trouble_has_an_example() -> None:
 
 
 def test_a_good_window_is_no_trouble() -> None:
-    assert not is_trouble(outcome(0, "py-spy> Wrote chrome trace to '/x'. Samples: 99 Errors: 1"))
+    said = "py-spy> Wrote chrome trace to '/x'. Samples: 99 Errors: 1"
+    assert not is_trouble(outcome(0, said, trace=b"[]\n"))
 
 
 def test_ended_by_our_own_interrupt_is_no_trouble() -> None:

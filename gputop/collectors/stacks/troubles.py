@@ -102,6 +102,12 @@ TROUBLES = (
         patience=4,
         retry=0.1,
     ),
+    Trouble(
+        r"broken trace",
+        "py-spy writes no readable stacks of {who}",
+        f"pip install --force-reinstall py-spy; {_REST}",
+        patience=1,
+    ),
     Trouble(r"status (\S+)", "py-spy on {who} failed (status {0})", f"gputop keeps trying; {_REST}", patience=1),
 )
 
@@ -112,7 +118,12 @@ def is_trouble(outcome: Outcome) -> bool:
     One that is told to end right after it attached may not yet have prepared for that: it dies of the SIGINT.
     """
     as_told = outcome.status == 0 or (outcome.interrupted and outcome.status == -signal.SIGINT)
-    return not as_told or outcome.ready is None or "process exited" in outcome.said
+    return not as_told or outcome.ready is None or "process exited" in outcome.said or _is_broken(outcome)
+
+
+def _is_broken(outcome: Outcome) -> bool:
+    """Say whether py-spy claims to have sampled without having written a whole trace, which is a JSON array."""
+    return outcome.ready is not None and outcome.status == 0 and not outcome.trace.rstrip().endswith(b"]")
 
 
 def recognise(outcome: Outcome, process: ProcessInfo) -> tuple[Trouble, str]:
@@ -120,6 +131,7 @@ def recognise(outcome: Outcome, process: ProcessInfo) -> tuple[Trouble, str]:
     lines = [f"cut short: {outcome.cut_short}"] if outcome.cut_short else []
     if "interpreter" in outcome.said or "gil_thread_id" in outcome.said or "Failed to copy" in outcome.said:
         lines += ["free-threaded"] if _is_free_threaded(process.pid) else []
+    lines += ["broken trace"] if _is_broken(outcome) else []
     text = "\n".join([*lines, outcome.said, f"status {outcome.status}"])
     return next(trouble for trouble in TROUBLES if re.search(trouble.pattern, text)), text
 
