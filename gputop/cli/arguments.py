@@ -112,7 +112,7 @@ def _recording(prog: str) -> Callable[[str], Path]:
 
 def add_duration(parser: argparse.ArgumentParser, default: float | None, meaning: str) -> None:
     """Add `--duration`."""
-    parser.add_argument("--duration", type=_seconds, default=default, metavar="S", help=meaning)
+    parser.add_argument("--duration", type=seconds, default=default, metavar="S", help=meaning)
 
 
 def _pid(text: str) -> int:
@@ -121,7 +121,8 @@ def _pid(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Read a number of seconds from the command line."""
     try:
         value = float(text)
     except ValueError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gputop
-from gputop.cli.arguments import Invocation, add_duration, add_target
+from gputop.cli.arguments import Invocation, add_duration, add_target, seconds
 from gputop.errors import FAILED, OK, UsageError
 
 _TARGET = "(--pid PID | -- COMMAND…)"
@@ -29,10 +29,22 @@ class Command:
 
 def _screen_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
+    parser.add_argument("--plain", action="store_true", help="text for screen readers and logs instead of the screen")
+    parser.add_argument(
+        "--interval",
+        type=seconds,
+        default=5.0,
+        metavar="S",
+        help="with --plain: seconds between two blocks (default 5)",
+    )
     parser.add_argument("--version", action="version", version=f"gputop {gputop.__version__}")
 
 
 def _screen(invocation: Invocation) -> int:
+    if invocation.flags.plain:
+        from gputop.cli.plain import run as plain
+
+        return plain(invocation)
     from gputop.cli.screen import run
 
     return run(invocation)
@@ -43,7 +55,7 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("stage", nargs="?", default="naive", choices=STAGES, help="which part of the story to run")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where the job's output goes")
-    parser.set_defaults(pid=None)
+    parser.set_defaults(pid=None, plain=False)
 
 
 def _demo(invocation: Invocation) -> int:
@@ -89,6 +101,19 @@ def _replay(invocation: Invocation) -> int:
     from gputop.cli.screen import replay
 
     return replay(invocation)
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", type=Path, metavar="BEFORE.gputop", help="a recording from before the change")
+    parser.add_argument("after", type=Path, metavar="AFTER.gputop", help="one from after it")
+    add_duration(parser, None, "compare the last seconds only, for example without the start-up")
+    parser.add_argument("--json", action="store_true", help="machine-readable, schema gputop.diff/1")
+
+
+def _diff(invocation: Invocation) -> int:
+    from gputop.cli.diff import run
+
+    return run(invocation)
 
 
 def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
@@ -138,6 +163,12 @@ COMMANDS: dict[str, Command] = {
         "keep everything sampled", f"gputop record -o FILE.gputop [--duration S] {_TARGET}", _record_arguments, _record
     ),
     "replay": Command("the screen over a recording", "gputop replay FILE.gputop", _replay_arguments, _replay),
+    "diff": Command(
+        "did a change help, and where",
+        "gputop diff [--duration S] [--json] BEFORE.gputop AFTER.gputop",
+        _diff_arguments,
+        _diff,
+    ),
     "snapshot": Command(
         "a profiler trace, as the key s saves it",
         f"gputop snapshot -o TRACE [--duration S] {_TARGET[:-1]} | FILE.gputop)",

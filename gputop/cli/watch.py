@@ -41,6 +41,11 @@ class Watch:
         self._interrupted.set()
         self.engine.hurry()
 
+    @property
+    def over(self) -> bool:
+        """Tell whether there is nothing left to wait for: the target has ended, or a signal came."""
+        return self._interrupted.is_set() or self.engine.exited is not None
+
     def wait(self, duration: float | None) -> Window:
         """Watch for `duration` seconds, or until the target ends or a signal comes, and return the time watched."""
         deadline = self.started + duration if duration is not None else float("inf")

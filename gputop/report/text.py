@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from gputop.analysis.results import FunctionRow, Headline, Summary, ThreadRow
-from gputop.analysis.states import STATES
-from gputop.model import NA, GpuReading, Value
+from gputop.analysis.states import BY_ID, STATES
+from gputop.model import NA, GpuReading, Note, Value
 
 #: Shares below this are not worth a reader's second.
 _FLOOR = 0.005
-_FUNCTIONS, _THREADS = 15, 12
+_FUNCTIONS, _THREADS, _BRIEF = 15, 12, 3
 
 
 def text(summary: Summary) -> str:
     """Return the report as plain text, without colours or escape sequences."""
     return "\n".join(_lines(summary)) + "\n"
+
+
+def brief(summary: Summary, said: Collection[Note] = ()) -> str:
+    """Return a few lines on a window, each whole by itself: what a screen reader reads out or a log keeps.
+
+    Notes that were `said` before are left out.
+    """
+    fresh = replace(summary, notes=tuple(note for note in summary.notes if note not in said))
+    return "\n".join(_brief_lines(fresh)) + "\n"
+
+
+def _brief_lines(summary: Summary) -> Iterator[str]:
+    until = time.strftime("%H:%M:%S", time.localtime(summary.window.end + summary.session.epoch))
+    yield f"{until}, the last {summary.window.seconds:.0f} s of pid {summary.session.root.pid}"
+    yield _verdict_line(summary)
+    headline = summary.headline
+    if headline is not None:
+        yield f"  {headline.name}: {_shares(headline.states)}"
+    for row in summary.functions[:_BRIEF]:
+        yield f"  {100 * row.self_share:.0f} % in {row.name}, {row.file}:{row.line}"
+    yield from (f"  {fact}" for fact in _machine(summary))
+    yield from (f"  {fact}" for fact in _notes(summary))
+
+
+def _shares(states: Mapping[str, float]) -> str:
+    """Return "gpu wait 52 %, python 14 %", largest first."""
+    largest = sorted(states, key=lambda name: -states[name])
+    return ", ".join(f"{BY_ID[name].label} {100 * states[name]:.0f} %" for name in largest if states[name] >= _FLOOR)
 
 
 def _lines(summary: Summary) -> Iterator[str]:
@@ -45,10 +75,15 @@ def _title(summary: Summary) -> Iterator[str]:
 
 def _verdict(summary: Summary) -> Iterator[str]:
     verdict = summary.verdict
-    yield f"{'likely ' if verdict.likely else ''}{verdict.title.upper()}: {verdict.sentence}"
+    yield _verdict_line(summary)
     yield from (f"  - {fact}" for fact in verdict.evidence)
     yield from (f"  > {advice}" for advice in verdict.advice)
     yield ""
+
+
+def _verdict_line(summary: Summary) -> str:
+    verdict = summary.verdict
+    return f"{'likely ' if verdict.likely else ''}{verdict.title.upper()}: {verdict.sentence}"
 
 
 def _split(headline: Headline) -> Iterator[str]:
