@@ -38,6 +38,18 @@ def test_rate_is_never_below_one() -> None:
     assert measured(1.0, 10.0).rate(0.2, 0.01) == 1
 
 
+@pytest.mark.parametrize(("attach", "read"), [(0.35, 0.1), (0.02, 1.0), (2.0, 0.5)])
+def test_where_even_the_slowest_reading_is_too_dear_pauses_keep_the_mean(attach: float, read: float) -> None:
+    """A thousand threads: 0.35 s to attach, 0.1 s to read."""
+    pace = measured(attach, read)
+    seconds, pause = pace.seconds(0.05), pace.pause(100, 0.05)
+    assert (attach + seconds * read) / (seconds + pause) == pytest.approx(0.05, rel=1e-3)
+
+
+def test_windows_without_need_have_no_pause_between_them() -> None:
+    assert [measured(*cost).pause(100, 0.1) for cost in ((0.02, 0.0003), (0.05, 0.018), (0.1, 0.001))] == [0, 0, 0]
+
+
 def test_small_changes_of_the_cost_change_nothing() -> None:
     assert len({measured(0.02, read).rate(100, 0.1) for read in (0.0029, 0.003, 0.0031)}) == 1
 

@@ -110,9 +110,18 @@ class Loop:
         track.learn(outcome, batch)
         self._notes.tell(f"attach:{batch.pid}", "")
         self._emit(batch)
+        self._notes.tell(f"pace:{batch.pid}", *self._slowed(track))
+
+    def _slowed(self, track: Track) -> tuple[str, str]:
+        """Return what to tell about a process that cannot be read as often as asked for, and the remedy."""
         rate = track.pace.rate(self.rate_hz, track.share)
-        what = f"Python stacks of {track.who} only {rate} times a second: reading them costs much CPU"
-        self._notes.tell(f"pace:{batch.pid}", what if rate < _SLOWED * self.rate_hz else "")
+        if track.pace.pause(self.rate_hz, track.share):
+            often = "only now and then"
+        elif rate < _SLOWED * self.rate_hz:
+            often = f"only {rate} times a second"
+        else:
+            return "", ""
+        return f"Python stacks of {track.who} {often}: reading them costs much CPU", "--own-budget allows gputop more"
 
     def _back_off(self, track: Track, outcome: Outcome, quiet: bool) -> None:
         track.failures += 1

@@ -11,6 +11,10 @@ from __future__ import annotations
 _GUESS, _GUESS_PER_THREAD = 0.0002, 0.00005
 #: Rates are taken from this ladder, so that small changes of the cost change nothing.
 _LADDER = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
+#: A window holds so many reads, or there would be windows without any.
+_READS = 2.2
+#: Windows follow each other without a pause while they cost no more than this many times what may be spent.
+_CONTINUOUS = 1.5
 #: Windows are so long that attaching takes at most this part of what may be spent.
 _ATTACH_PART = 0.4
 _SHORTEST, _LONGEST = 1.0, 5.0
@@ -47,3 +51,14 @@ class Pace:
     def seconds(self, share: float) -> float:
         """Return how long windows shall be."""
         return min(max(self.attach / (_ATTACH_PART * share), _SHORTEST), _LONGEST)
+
+    def pause(self, asked: float, share: float) -> float:
+        """Return the seconds between two windows: where even the slowest reading is too dear, the mean is kept."""
+        seconds = self.seconds(share)
+        cost = self.attach + self.read * self.rate(asked, share) * seconds
+        return cost / share - seconds if cost > _CONTINUOUS * share * seconds else 0.0
+
+
+def until_read(rate: float) -> float:
+    """Return the shortest time in which py-spy reads at this rate: its first read is one interval after its start."""
+    return _READS / rate

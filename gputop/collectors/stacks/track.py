@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 
-from gputop.collectors.stacks.pace import Pace
+from gputop.collectors.stacks.pace import Pace, until_read
 from gputop.collectors.stacks.threads import NativeIds
 from gputop.collectors.stacks.window import Outcome, Window
 from gputop.model import ProcessInfo, StackBatch
@@ -59,6 +59,7 @@ class Track:
         self.failures = 0
         self.covered_until = 0.0
         self._attach = _ATTACH
+        self._pause = 0.0
         self._first = True
 
     def windows(self) -> Iterator[Window]:
@@ -77,6 +78,7 @@ class Track:
 
     def advance(self, now: float, asked: float, launch: Launch) -> None:
         """Open, end or kill what is due; `asked` is the rate wanted."""
+        self._pause = self.pace.pause(asked, self.share)
         for window in self.windows():
             if now >= _hung_at(window):
                 window.kill("it wrote no results" if window.interrupted else "it did not attach")
@@ -88,6 +90,7 @@ class Track:
                 self.following = self._open(asked, launch)
             if now >= self._ends_at(self.current):
                 self.current.interrupt()
+                self.not_before = max(self.not_before, now + self._pause)
 
     def next_due(self) -> float:
         """Return when `advance` has something to do, unless a py-spy says something before."""
@@ -134,7 +137,7 @@ class Track:
         return self.turn and not self.retired
 
     def _wants_following(self) -> bool:
-        return self.continuous and not self.retired and self.following is None
+        return self.continuous and not self._pause and not self.retired and self.following is None
 
     @staticmethod
     def _samples(window: Window) -> bool:
@@ -142,20 +145,22 @@ class Track:
 
     def _due(self, window: Window) -> float:
         assert window.ready is not None
-        return window.ready + (_FIRST if self._first else self.pace.seconds(self.share))
+        seconds = _FIRST if self._first else self.pace.seconds(self.share)
+        return window.ready + max(seconds, until_read(window.rate))
 
     def _ends_at(self, window: Window) -> float:
         """Return when a sampling window ends; its successor is left time for its own first read."""
         due = self._due(window)
-        if not self.continuous:
+        if not self.continuous or self._pause:
             return due
         if self.following is None or self.following.ready is None:
             return due + _GRACE
         return max(due, self.following.ready + 1 / self.following.rate)
 
     def _open(self, asked: float, launch: Launch) -> Window | None:
-        longest = self.pace.seconds(self.share) + _GRACE + 1
-        return launch(self.pace.rate(asked, self.share), math.ceil(longest))
+        rate = self.pace.rate(asked, self.share)
+        longest = max(self.pace.seconds(self.share), until_read(rate)) + _GRACE + 1
+        return launch(rate, math.ceil(longest))
 
 
 def _hung_at(window: Window) -> float:
