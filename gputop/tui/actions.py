@@ -104,6 +104,7 @@ ACTIONS: tuple[Action, ...] = (
         17,
         screens=_OPENING,
     ),
+    Action(("y",), "Copy", "The chosen row, else the verdict, to the clipboard", "copy", "copy", 20, screens=_OPENING),
     Action(("O",), "Output", "All that the program prints", "go('output')", "output", 18, screens=_OPENING),
     Action(
         ("S", "f2"), "Settings", "Change the settings and keep them", "go('settings')", "settings", 19, screens=_OPENING

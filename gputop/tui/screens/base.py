@@ -61,6 +61,19 @@ class GputopScreen(Screen[Result]):
         else:
             self.app.push_screen(screen)
 
+    def copied(self) -> str:
+        """Return what the copy key copies here."""
+        from gputop.tui.copied import verdict
+
+        return verdict(self._gputop.scene.summary)
+
+    def action_copy(self) -> None:
+        """Put what is chosen on the terminal's clipboard."""
+        text = self.copied()
+        if text:
+            self.app.copy_to_clipboard(text)
+            self._gputop.say(f"copied, where the terminal allows it: {text}", "good")
+
     # ------------------------------------------------------------------------------------ a line to type in
 
     def ask_line(self, what: str, text: str, placeholder: str) -> None:

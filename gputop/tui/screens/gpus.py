@@ -110,6 +110,13 @@ class Gpus(Sheet[None]):
         """Choose a GPU a page further."""
         self.action_move(pages * self._page)
 
+    def copied(self) -> str:
+        """Return what limits the chosen GPU."""
+        if not self._items:
+            return ""
+        item = self._items[self._place]
+        return f"GPU {item.newest.index} ({item.newest.name}): {item.efficiency.title}: {item.efficiency.evidence}"
+
     def on_click(self, event: events.Click) -> None:
         """Choose the GPU clicked."""
         place = self._top + event.y - _HEAD

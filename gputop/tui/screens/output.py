@@ -141,6 +141,10 @@ class Output(Sheet[None]):
     def _holds(self, place: int) -> bool:
         return self._search in self._lines[place].lower()
 
+    def copied(self) -> str:
+        """Return the line found last, else the newest one."""
+        return self._lines[-1 if self._match is None else self._match] if self._lines else ""
+
     def on_mouse_scroll_down(self, _event: events.MouseScrollDown) -> None:
         """Scroll down."""
         self.action_move(3)

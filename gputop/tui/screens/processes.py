@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from gputop.tui.actions import PROCESSES
 from gputop.tui.bars import bar, in_order
 from gputop.tui.cells import Line, Span, fit, line, number, size
+from gputop.tui.copied import process
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import rule
 from gputop.tui.screens.sheet import Sheet
@@ -98,6 +99,10 @@ class Processes(Sheet[None]):
         self.view.thread = (row.main.pid, row.main.tid)
         self._gputop.ask(anew=True)
         self.dismiss(None)
+
+    def copied(self) -> str:
+        """Return the chosen process."""
+        return next((process(row) for row in self._rows() if row.process.pid == self._pid), "")
 
     def on_click(self, event: events.Click) -> None:
         """Choose the row clicked; a second click looks at it."""

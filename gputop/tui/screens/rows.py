@@ -113,6 +113,13 @@ class RowsScreen(GputopScreen[None]):
         """Scroll the table."""
         self.action_scroll(-3)
 
+    def copied(self) -> str:
+        """Return the chosen row, else the verdict."""
+        from gputop.tui.copied import function
+
+        place = self.table.cursor(self.view)
+        return super().copied() if place is None else function(self.table.rows[place])
+
     # --------------------------------------------------------------------------------------------------- back
 
     def undone(self) -> bool:
