@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: A job may take this long to end: its queue of launches has to run empty, its workers have to notice, seconds.
 _PATIENCE = 60.0
 
+#: These jobs compile something for the GPU.
+_COMPILED = ("mixed", "cxx")
+
 #: A key of the truth (a state, a state with its kind, or a sum of states) to the share of a window.
 Shares = Mapping[str, float]
 
@@ -119,11 +122,11 @@ def running(name: str, *, cpu: bool) -> Iterator[Running]:
 
 def has_gpu() -> bool:
     """Tell whether jobs that need a GPU can run here."""
-    return Path("/dev/nvidiactl").exists()
+    return any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def runnable() -> list[str]:
     """Return the jobs that mean something on this machine."""
     if has_gpu():
-        return [name for name in JOBS if name != "cxx" or shutil.which("nvcc")]
+        return [name for name in JOBS if name not in _COMPILED or shutil.which("nvcc")]
     return [name for name, job in JOBS.items() if not job.gpu]

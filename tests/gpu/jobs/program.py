@@ -12,6 +12,6 @@ def exec_program(device: str) -> None:
     """Compile `program.cu` (without a GPU: as plain C++, in which its waits are sleeps) and exec it."""
     source = Path(__file__).with_name("program.cu")
     program = Path(tempfile.gettempdir()) / "decoder"
-    compiler = ["nvcc", "-cudart", "shared"] if device == "cuda" else ["g++", "-x", "c++"]
+    compiler = ["nvcc"] if device == "cuda" else ["g++", "-x", "c++"]
     subprocess.run([*compiler, "-O2", "-std=c++17", "-o", str(program), str(source)], check=True)
     os.execv(program, [str(program)])

@@ -28,10 +28,10 @@ class Pool:
         while not self.ended.is_set():
             with ledger.waited("lock", "python"):
                 self._lock.acquire()
-            with ledger.waited("gil", "native"):
+            with ledger.waited("gil", "python+native"):
                 native_work(40)
             self._lock.release()
-            with ledger.waited("gil", "native"):
+            with ledger.waited("gil", "python+native"):
                 native_work(40)
             ledger.keep()
             self.marks.append(time.monotonic())

@@ -99,7 +99,7 @@ def loader_bound(device: str) -> None:
     def step(ledger: Ledger) -> None:
         with ledger.waited("data", DISPATCH):
             images, labels = next(batches)
-        with ledger.timed("gpu_wait+gpu_api+native+python" if device == "cuda" else DISPATCH):
+        with ledger.timed("gpu_wait.copy_to_device" if device == "cuda" else DISPATCH):
             images, labels = images.to(device), labels.to(device)
         trainer.step(ledger, images, labels)
 
