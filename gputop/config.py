@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from gputop.errors import UsageError
+from gputop.errors import GputopError, UsageError
+
+#: A line that sets a value on one line, with what comes before and after the value.
+_ASSIGNMENT = re.compile(
+    r"""(?P<head>\s*["']?(?P<name>\w+)["']?\s*=\s*)(?P<value>"[^"]*"|'[^']*'|[^\s#"']+)(?P<tail>\s*(?:\#.*)?)$"""
+)
 
 _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
@@ -73,6 +82,59 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, path
     return Settings(**{name: _checked(known[name], value) for name, value in chosen.items() if name in known})
 
 
+def save(changes: Mapping[str, Any], path: Path | None = None) -> Path:
+    """Write these settings to the settings file and return its path; every other line of it stays as it is.
+
+    Raises:
+        UsageError: the file that is there is not TOML.
+        GputopError: it cannot be written; what was there is left as it was.
+    """
+    path = path if path is not None else config_path()
+    path = path.resolve() if path.is_symlink() else path
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        new = _edited(old, changes)
+        if _loads(path, new) != {**_loads(path, old), **changes}:
+            raise GputopError(f"{path} is written in a way that gputop cannot change safely", "edit it by hand")
+        _replace(path, new)
+    except OSError as error:
+        raise GputopError(f"cannot write {path}: {error.strerror}", "set GPUTOP_CONFIG to a file you own") from error
+    return path
+
+
+def _edited(text: str, changes: Mapping[str, Any]) -> str:
+    """Return TOML with these values; new ones come before the first table."""
+    lines = text.splitlines()
+    end = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+    left = dict(changes)
+    for place, line in enumerate(lines[:end]):
+        found = _ASSIGNMENT.match(line)
+        if found and found["name"] in left:
+            lines[place] = f"{found['head']}{_as_toml(left.pop(found['name']))}{found['tail']}"
+    lines[end:end] = [f"{name} = {_as_toml(value)}" for name, value in left.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _as_toml(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a new file in the place of the old one at once; only the user may read it."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
@@ -82,6 +144,14 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, Any]:
+    values = _loads(path, text)
+    unknown = sorted(set(values) - {item.name for item in fields(Settings)})
+    if unknown:
+        raise UsageError(f"{path}: no such setting: {', '.join(unknown)}", "see gputop --help for the names")
+    return values
+
+
+def _loads(path: Path, text: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -90,9 +160,6 @@ def _parse_toml(path: Path, text: str) -> dict[str, Any]:
         values: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}", "mend the file or set GPUTOP_CONFIG to another one") from error
-    unknown = sorted(set(values) - {item.name for item in fields(Settings)})
-    if unknown:
-        raise UsageError(f"{path}: no such setting: {', '.join(unknown)}", "see gputop --help for the names")
     return values
 
 

@@ -15,6 +15,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.message import Message as Event
 from textual.screen import Screen
+from textual.timer import Timer
 
 from gputop.analysis.results import Summary
 from gputop.config import Settings
@@ -72,8 +73,10 @@ class GputopApp(App[Outcome]):
         self.glyphs = glyphs.choose(settings.glyphs, encoding)
         super().__init__(ansi_color=self.colours.name in ("plain", "ansi"))
         self.settings = settings
+        self.encoding = encoding
         self._find, self._opener = find, attach
         self._scene: Scene | None = self._scene_of(source) if source is not None else None
+        self._timer: Timer | None = None
         self._feed: Feed[Summary] | None = None
         self._wanted: Question | None = None
         self._answered = 0.0
@@ -108,7 +111,13 @@ class GputopApp(App[Outcome]):
             self._start_feed(self._scene.source)
         else:
             self._open_picker()
-        self.set_interval(1 / self.settings.hz, self._tick)
+        self.tick_at(self.settings.hz)
+
+    def tick_at(self, hz: float) -> None:
+        """Update the screen so often from now on."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_interval(1 / hz, self._tick)
 
     def _open_picker(self) -> None:
         from gputop.tui.screens.picker import Picker

@@ -96,6 +96,12 @@ class Canvas(Widget):
             return shown
         return [strip.crop(*crop.column_span) for strip in shown]
 
+    def restyle(self, theme: Theme, glyphs: Glyphs) -> None:
+        """Draw in other colours and characters from now on."""
+        self.palette, self._ascii = theme, glyphs.name == "ascii"
+        self._drawn_at = Size(0, 0)
+        self.refresh()
+
     def notify_style_update(self) -> None:
         """Draw afresh in the new colours."""
         super().notify_style_update()
