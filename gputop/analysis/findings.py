@@ -9,7 +9,7 @@ from dataclasses import replace
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import FunctionRow, Headline
 from gputop.analysis.rules_python import is_plumbing
-from gputop.analysis.states import groups
+from gputop.analysis.states import BY_ID, groups
 from gputop.model import Value, known
 from gputop.text import printable
 
@@ -202,7 +202,7 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
     if headline is None:
         return ()
     split = sorted(headline.states.items(), key=lambda item: -item[1])
-    lines = [f"{name(facts)}: " + ", ".join(f"{key} {percent(share)}" for key, share in split[:4] if share >= 0.01)]
+    lines = [f"{name(facts)}: " + ", ".join(_part(key, share) for key, share in split[:4] if share >= 0.01)]
     if uses_gpu(facts):
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
     if facts.functions:
@@ -210,6 +210,10 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
         lines.append("".join((f"hottest function: {percent(row.self_share)}", *where(row))))
     used = cores(facts)
     return (*lines, *([f"{used} in use"] if used else []), *filter(None, [_failed(facts)]))
+
+
+def _part(state: str, share: float) -> str:
+    return f"{BY_ID[state].label} {percent(share)}"
 
 
 def _gpu_line(index: int, utilization: Value, mine: Value) -> str:

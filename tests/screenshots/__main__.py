@@ -13,13 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from gputop.engine import Replay
 from gputop.tui import theme
 from tests.screenshots import svg
-from tests.screenshots.capture import RECORDINGS, Playing, press, rows, settled, showing
+from tests.screenshots.capture import RECORDINGS, ROOT, Playing, Shown, press, rows, settled, showing
 from tests.screenshots.pictures import CAST, CAST_FROM, CAST_SIZE, PICTURES, STORY, Picture
 
-TARGET = Path(__file__).parents[2] / "screenshots"
+TARGET = ROOT / "screenshots"
 #: Width of a PNG of 160 columns, pixels.
 _PIXELS = 1624
 #: Pictures a second in the cast.
@@ -32,7 +31,7 @@ def _recording(name: str) -> Path:
 
 async def still(picture: Picture) -> str:
     """Return one picture as SVG."""
-    async with showing(Replay(_recording(picture.recording)), picture.size, picture.theme) as (app, pilot):
+    async with showing(Shown(_recording(picture.recording)), picture.size, picture.theme) as (app, pilot):
         await press(app, pilot, picture.keys)
         return svg.draw([svg.Frame(rows(app))], "gputop", theme.theme(picture.theme).palette["base"])
 
@@ -64,7 +63,7 @@ def png(drawing: str, columns: int) -> bytes:
 
 def main(names: list[str]) -> None:
     """Make all pictures, or those named."""
-    os.environ["TZ"] = "UTC"
+    os.environ |= {"TZ": "UTC", "HOME": "/home/ada", "XDG_CONFIG_HOME": "/home/ada/.config"}
     time.tzset()
     TARGET.mkdir(exist_ok=True)
     for picture in PICTURES:

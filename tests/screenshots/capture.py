@@ -13,14 +13,26 @@ from textual.pilot import Pilot
 from gputop.config import Settings
 from gputop.engine import Replay
 from gputop.model import Window
+from gputop.target.code import Code
 from gputop.tui.app import GputopApp
 from gputop.tui.source import Outcome
 from tests.screenshots.svg import Row
 
+#: This repository, and its name in the recordings.
+ROOT, AS = Path(__file__).parents[2], "/home/ada/gputop"
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
-class Playing(Replay):
+class Shown(Replay):
+    """A recording whose program lies in this repository under another name."""
+
+    def code(self, file: str) -> Code:
+        """Return the file as it is here: a checkout is newer than any recording."""
+        path = ROOT / Path(file).relative_to(AS) if file.startswith(f"{AS}/") else Path(file)
+        return Code(tuple(path.read_text(encoding="utf-8").splitlines())) if path.is_file() else super().code(file)
+
+
+class Playing(Shown):
     """A recording that plays: what comes after `now` seconds from its start has not happened yet."""
 
     live = True

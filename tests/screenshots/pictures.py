@@ -24,7 +24,12 @@ PICTURES: tuple[Picture, ...] = (
     Picture("overview-40x10", "mixed", (40, 10)),
     Picture("threads", "demo", (120, 36), ("t",)),
     Picture("advice", "mixed", (120, 30), ("w",)),
-    Picture("help", "mixed", (120, 72), ("question_mark",)),
+    Picture("gpus", "mixed", (140, 40), ("d",)),
+    Picture("source", "demo", (160, 40), ("f",)),
+    Picture("flame", "demo", (160, 40), ("F",)),
+    Picture("processes", "demo", (120, 12), ("p",)),
+    Picture("settings", "demo", (120, 16), ("S",)),
+    Picture("help", "mixed", (120, 90), ("question_mark",)),
 )
 
 
@@ -41,6 +46,8 @@ CAST, CAST_SIZE, CAST_FROM = "demo", (120, 32), 11.0
 STORY: tuple[Scene, ...] = (
     Scene((), 6.0),
     Scene(("w",), 2.5),
-    Scene(("escape", "t"), 2.5),
-    Scene(("escape",), 3.0),
+    Scene(("escape", "f"), 3.0),
+    Scene(("escape", "escape", "F"), 2.5),
+    Scene(("escape", "escape", "d"), 2.5),
+    Scene(("escape", "escape"), 2.0),
 )

@@ -260,7 +260,7 @@ def test_backward_is_told_by_the_thread_that_works_for_it() -> None:
     found = verdict(facts({"lock.autograd": 0.5, "gpu_api.launch": 0.2, "native": 0.3}, busy=0.2, others=(worker,)))
     assert found.id == "launch-bound"
     assert "45 % in GPU calls" in found.sentence
-    assert found.evidence[0] == "MainThread: native 55 %, gpu_api 45 %"
+    assert found.evidence[0] == "MainThread: native 55 %, gpu api 45 %"
     assert "50 % of this is backward, told by the autograd thread" in found.evidence
     alone = verdict(facts({"lock.autograd": 0.5, "native": 0.3}))
     assert alone.id == "mixed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gputop.analysis.states import STATES
-from gputop.tui.actions import ACTIONS
+from gputop.tui.actions import ACTIONS, OVERVIEW, Action
 from gputop.tui.cells import Line, Span, wrap
 from gputop.tui.missing import sentences
 from gputop.tui.panels.base import swatch
@@ -22,9 +22,10 @@ def help_text(scene: Scene, width: int) -> list[Line]:
         "shows what its main thread did, with the GPUs and the CPU on the same time axis; the table shows where.",
         width,
     )
-    lines += _heading("Keys")
-    for action in ACTIONS:
-        lines += _columns((f"{action.shown:<{_KEY}}", "accent!b"), action.name, action.help, width)
+    for heading, actions in _sections().items():
+        lines += _heading(heading)
+        for action in actions:
+            lines += _columns((f"{action.shown:<{_KEY}}", "accent!b"), action.name, action.help, width)
     lines += _heading("States of a thread, and how they are drawn")
     for state in STATES:
         lines += _columns(swatch(scene, state.id), state.label, state.meaning, width)
@@ -36,6 +37,15 @@ def help_text(scene: Scene, width: int) -> list[Line]:
         width,
     )
     return lines
+
+
+def _sections() -> dict[str, list[Action]]:
+    """Return the actions under headings: those of several screens, then those of one only."""
+    sections: dict[str, list[Action]] = {}
+    for action in ACTIONS:
+        alone = len(action.screens) == 1 and action.screens[0] != OVERVIEW
+        sections.setdefault(f"Keys: {action.screens[0]}" if alone else "Keys", []).append(action)
+    return sections
 
 
 def advice_text(scene: Scene, width: int) -> list[Line]:
