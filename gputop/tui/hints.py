@@ -19,7 +19,8 @@ def hints(screen: str, room: int) -> list[tuple[Action, list[Span]]]:
 
 
 def _wanted(action: Action, screen: str) -> bool:
-    return bool(action.hint) and action.method != f"go('{screen}')" and (screen in action.screens or action.method.startswith(APP))
+    here = screen in action.screens and action.method != f"go('{screen}')"
+    return bool(action.hint) and (here or action.method.startswith(APP))
 
 
 def spans(screen: str, room: int) -> list[Span]:

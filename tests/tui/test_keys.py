@@ -167,7 +167,7 @@ async def test_escape_while_typing_clears_the_filter() -> None:
 async def test_help_lists_every_action_and_every_state() -> None:
     from gputop.analysis.states import STATES
 
-    async with running(size=(120, 80)) as (app, pilot):
+    async with running(size=(120, 140)) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: not isinstance(app.screen, Overview))
         shown = page(app)
