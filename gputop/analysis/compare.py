@@ -186,7 +186,8 @@ def _of_gpu(gpu: Change | None, better: bool | None) -> str:
         return "how busy the GPU was is not known for both"
     shares = f"{percent(gpu.before or 0.0)} → {percent(gpu.after or 0.0)}"
     if better is None:
-        return f"the GPU is as busy as before ({shares})"
+        chance = "" if gpu.clear else ", within chance"
+        return f"the GPU is as busy as before{chance} ({shares})"
     return f"the GPU is {'busier' if better else 'less busy'}: {shares}"
 
 

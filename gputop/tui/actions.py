@@ -173,6 +173,15 @@ ACTIONS: tuple[Action, ...] = (
         11,
         screens=_LISTS,
     ),
+    Action(
+        ("c",),
+        "Compare",
+        "The last two marked ranges side by side, or the marked one with now",
+        "compare",
+        "compare",
+        12,
+        screens=_LISTS,
+    ),
     Action(("down", "j"), "Down", "Next row", "move(1)", label="↓", palette=False, screens=_MOVING),
     Action(("up", "k"), "Up", "Row before", "move(-1)", label="↑", palette=False, screens=_MOVING),
     Action(("pagedown",), "Page down", "Next page of rows", "page(1)", label="PgDn", palette=False, screens=_MOVING),
@@ -251,6 +260,8 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(("i",), "Invert", "From each function to its callers, and back", "invert", "invert", 4, screens=(FLAME,)),
     Action(("v",), "Colours", "By module, or by what the thread does", "colours", "colours", 6, screens=(FLAME,)),
+    # ----------------------------------------------------------------------------------- compare
+    Action(("x",), "Swap", "The other range first", "swap", "swap", 1, palette=False, screens=(COMPARE,)),
     # ----------------------------------------------------------------------------- processes, settings
     Action(
         ("enter",),

@@ -28,6 +28,7 @@ class View:
         range: the marked window that is shown instead, None for the newest `seconds`.
         mark: start of a range whose end has not been marked yet, monotonic.
         ranges: the last two ranges marked.
+        dragged: the range that the mouse is being dragged over.
         paused: end of the window that is frozen on the screen, monotonic; None while the picture follows the time.
         by_line: the table lists source lines instead of functions.
         sort: one of `actions.SORTS`.
@@ -47,6 +48,7 @@ class View:
     range: Window | None = None
     mark: float | None = None
     ranges: tuple[Window, ...] = ()
+    dragged: Window | None = None
     paused: float | None = None
     by_line: bool = False
     sort: str = "self"

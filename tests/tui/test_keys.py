@@ -10,6 +10,8 @@ import pytest
 from gputop.errors import SnapshotError
 from gputop.tui.actions import ACTIONS, APP, OVERVIEW, on
 from gputop.tui.app import GputopApp
+from gputop.tui.screens.compare import Compare
+from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
 from gputop.tui.screens.source import SourceScreen
 from gputop.tui.source import Outcome
@@ -23,7 +25,7 @@ def _launched(exited: tuple[int | None] | None = None) -> FakeSource:
 
 def test_every_action_has_a_method_and_every_key_one_action() -> None:
     everywhere = [key for action in ACTIONS if action.method.startswith(APP) for key in action.keys]
-    for screen in (Overview, SourceScreen):
+    for screen in (Overview, SourceScreen, Flame, Compare):
         keys = [*everywhere, *(key for action in on(screen.NAME) for key in action.keys)]
         assert len(keys) == len(set(keys)), screen
         for action in on(screen.NAME):

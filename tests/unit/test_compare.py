@@ -78,7 +78,7 @@ def test_chance_is_told_from_change() -> None:
     assert found.gpu.noise == pytest.approx(2 * (2 * 0.2**2 / 19) ** 0.5, rel=1e-6)
     assert not found.gpu.clear
     assert found.better is None
-    assert found.answer == "the GPU is as busy as before (50 % → 55 %); MainThread does the same as before"
+    assert found.answer == "the GPU is as busy as before, within chance (50 % → 55 %); MainThread does the same as before"
     steady = compare(summary([0.5, 0.5] * 10, [0.5, 0.51] * 10), summary([0.55] * 20, [0.55, 0.56] * 10))
     assert steady.better is True
     assert steady.states[0].clear

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gputop.analysis.results import Window
 from gputop.analysis.states import BY_ID
 from gputop.tui.cells import Line, Span, line
 from gputop.tui.view import Scene
@@ -23,6 +24,10 @@ def _no_click(_scene: Scene, _x: int, _y: int, _width: int) -> str:
     return ""
 
 
+def _no_drag(_scene: Scene, _start: int, _end: int, _width: int) -> Window | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Panel:
     """A part of the overview.
@@ -34,6 +39,7 @@ class Panel:
         rows: what it needs, from the scene and the screen's (width, height); (0, 0) leaves it out.
         draw: its lines, from the scene and its own width and height.
         click: the action that a click at (x, y) asks for, "" for none.
+        drag: the range of time from one column to another, None where columns are no times.
     """
 
     key: str
@@ -42,6 +48,7 @@ class Panel:
     rows: Callable[[Scene, int, int], Rows]
     draw: Callable[[Scene, int, int], list[Line]]
     click: Callable[[Scene, int, int, int], str] = _no_click
+    drag: Callable[[Scene, int, int, int], Window | None] = _no_drag
 
 
 def rule(scene: Scene, title: Iterable[Span], width: int, right: Iterable[Span] = ()) -> Line:

@@ -55,14 +55,33 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
 def _title(scene: Scene, width: int) -> Line:
     what = "hottest lines" if scene.view.by_line else "hottest functions"
     title: list[Span] = [(what, "strong!b")]
-    if scene.view.filter:
-        title += [(f" {scene.glyphs.dot} filter ", "title"), (scene.view.filter, "warn!b")]
+    for words, value in _choices(scene):
+        title += [(f" {scene.glyphs.dot} {words}", "title"), (value, "warn!b")]
     count, first = len(scene.table.rows), scene.view.top
     page = scene.table.page
     right: list[Span] = []
     if count > page:
         right = [(f"{first + 1}–{min(count, first + page)} of {count}", "title")]
     return rule(scene, title, width, right)
+
+
+def _choices(scene: Scene) -> list[tuple[str, str]]:
+    """Return what is left out of the table or looked for in it, each in words and its value."""
+    view = scene.view
+    shown = [
+        ("", "own code" if view.own else ""),
+        ("at least ", f"{100 * view.least:g} %" if view.least else ""),
+        ("", "one thread" if view.alone else ""),
+        ("filter ", view.filter),
+        ("search ", f"{view.search} {_found(scene)}" if view.search else ""),
+    ]
+    return [(words, value) for words, value in shown if value]
+
+
+def _found(scene: Scene) -> str:
+    """Say which match the cursor is on: "2/7"."""
+    found, at = scene.table.found_by(scene.view), scene.table.cursor(scene.view)
+    return f"{found.index(at) + 1 if at in found else 0}/{len(found)}"
 
 
 def _heads(scene: Scene, columns: _Columns, width: int) -> Line:
@@ -91,7 +110,8 @@ def _row(scene: Scene, row: Row, columns: _Columns, width: int, biggest: float, 
         spans += [("  ", f"text{back}"), *drawn, ("  ", f"text{back}")]
     dots = scene.glyphs.ellipsis
     if columns.file:
-        spans.append((fit(table.name(row), columns.name - 1, dots) + " ", f"strong{back}"))
+        tone = "accent" if scene.view.search and table.matches(row, scene.view.search) else "strong"
+        spans.append((fit(table.name(row), columns.name - 1, dots) + " ", f"{tone}{back}"))
         where = fit_end(f"{_short(row.file)}:{row.line}", columns.file, dots)
         spans += [(" ", f"text{back}"), (where, f"dim{back}")]
     else:
@@ -115,6 +135,10 @@ def _short(file: str) -> str:
 def _empty(scene: Scene) -> str:
     if scene.view.filter and scene.table.found:
         return f"none of {scene.table.found} rows holds “{scene.view.filter}”; Esc clears the filter"
+    if scene.table.found and scene.view.own:
+        return f"none of {scene.table.found} rows is your own code; o shows all"
+    if scene.table.found:
+        return f"none of {scene.table.found} rows has {100 * scene.view.least:g} % of the time; % shows all"
     if scene.summary is None:
         return "waiting for the first samples"
     if scene.session.root.python is None:

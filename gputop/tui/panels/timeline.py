@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gputop.analysis.results import Headline, Series, Timeline
+from gputop.analysis.results import Headline, Series, Timeline, Window
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, Value
 from gputop.tui.bars import Parts, curve, in_order, quantise, stack
 from gputop.tui.cells import Line, Span, clock_time, fit, gib, line, percent, width_of
+from gputop.tui.panels import marks
 from gputop.tui.panels.base import Panel, Rows, padded, rule, swatch
 from gputop.tui.view import Scene
 
@@ -100,7 +101,8 @@ def _title(scene: Scene, width: int) -> Line:
     span = f"last {seconds:.0f} s"
     right: list[Span] = [(span, "title")]
     if scene.view.paused is not None:
-        right = [(f"{scene.glyphs.pause} frozen", "warn!b"), (f" {scene.glyphs.dot} {seconds:.0f} s", "title")]
+        what = marks.name(scene.view) or "frozen"
+        right = [(f"{scene.glyphs.pause} {what}", "warn!b"), (f" {scene.glyphs.dot} {seconds:.0f} s", "title")]
     return rule(scene, name, width, right)
 
 
@@ -255,7 +257,14 @@ def _axis(scene: Scene, timeline: Timeline | None, width: int) -> Line:
         text += fit(label, count * (step + 1) // steps - count * step // steps)
     end = "now" if scene.view.paused is None else clock_time(scene.clock(scene.view.paused))
     text = text[: count - len(end)] + end
-    return line(((" " * left, "text"), (text, "faint")), width)
+    return line(((" " * left, "text"), *marks.over(scene, timeline, text)), width)
 
 
-PANEL = Panel("timeline", "full", 2, _rows, _draw)
+def _drag(scene: Scene, start: int, end: int, width: int) -> Window | None:
+    """Return the time between two columns of the screen."""
+    timeline = scene.summary.timeline if scene.summary else None
+    left, right = _gutters(width)
+    return marks.between(timeline, start - left, end - left, width - left - right) if timeline else None
+
+
+PANEL = Panel("timeline", "full", 2, _rows, _draw, drag=_drag)

@@ -10,6 +10,7 @@ from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from gputop.model import Window
+from gputop.tui.panels.marks import NAMES
 from gputop.tui.view import View
 
 if TYPE_CHECKING:
@@ -163,9 +164,16 @@ class GputopScreen(Screen[Result]):
         self.view.mark = None
         self.view.ranges = (*self.view.ranges[-1:], marked)
         self._gputop.look_at_range(marked)
-        name = "AB"[len(self.view.ranges) - 1]
+        name = NAMES[len(self.view.ranges) - 1]
         words = "c compares A and B" if name == "B" else "c compares it with now; or mark another range"
         self._gputop.say(f"range {name} marked, {marked.seconds:.1f} s; {words}; End: back to now", "accent")
+
+    def action_compare(self) -> None:
+        """Compare the two marked ranges, or the one with now."""
+        if self.view.ranges:
+            self.action_go("compare")
+        else:
+            self._gputop.say("mark a range first: m at its start and m at its end, or drag over the timeline", "warn")
 
 
 def _moved(shown: Window, steps: int, span: Window) -> Window:

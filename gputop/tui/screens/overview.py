@@ -11,6 +11,7 @@ from textual.geometry import Offset, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
+from gputop.analysis.results import Window
 from gputop.tui.actions import OVERVIEW
 from gputop.tui.canvas import Canvas
 from gputop.tui.cells import Line
@@ -36,9 +37,34 @@ class PanelCanvas(Canvas):
         super().__init__(self._painted, app.colours, app.glyphs, id=panel.key)
         self._panel = panel
         self._gputop = app
+        self._dragged_from: int | None = None
 
     def _painted(self, width: int, height: int) -> list[Line]:
         return self._panel.draw(self._gputop.scene, width, height)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to drag, where columns are times."""
+        if self._range(event.x, event.x) is not None:
+            self._dragged_from = event.x
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show what is being dragged over."""
+        if self._dragged_from is not None:
+            self._gputop.scene.view.dragged = self._range(self._dragged_from, event.x)
+            self.update()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Look at the range dragged over; a click alone is none."""
+        start, self._dragged_from = self._dragged_from, None
+        self.release_mouse()
+        self._gputop.scene.view.dragged = None
+        if start is not None and event.x != start and (marked := self._range(start, event.x)) is not None:
+            assert isinstance(self.screen, Overview), "panels are on the overview only"
+            self.screen.mark_range(marked)
+
+    def _range(self, start: int, end: int) -> Window | None:
+        return self._panel.drag(self._gputop.scene, start, end, self.size.width)
 
     async def on_click(self, event: events.Click) -> None:
         """Do what a click here means."""
