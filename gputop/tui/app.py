@@ -197,7 +197,7 @@ class GputopApp(App[Outcome]):
         span = source.span()
         if span is None:
             return None
-        growing = source.live and source.exited is None and view.paused is None
+        growing = source.live and source.exited is None
         window, columns = view.window(span, steps, growing=growing)
         return Question(window, columns, view.thread, span.end, view.alone)
 

@@ -66,22 +66,27 @@ class View:
         """Return the window to ask for, and how many of the timeline's `columns` it has.
 
         That is the newest `seconds` of what is known, on a grid of whole steps: there a step keeps its samples while
-        the picture scrolls, off it every column would flicker. While more is to come, only complete steps are shown.
+        the picture scrolls, off it every column would flicker. While more is to come (`growing`, and not frozen), only
+        complete steps are shown.
         """
         if self.range is not None:
             return self.range, columns
-        step = self._axis(span) / columns
+        step = self._axis(span, growing) / columns
         end = span.end if self.paused is None else self.paused
         first = math.floor(max(end - self.seconds, span.start, self.reset_at) / step)
-        last = math.floor(end / step) if growing else math.ceil(end / step)
+        last = math.floor(end / step) if growing and self.paused is None else math.ceil(end / step)
         last = max(last, first + 1)
         first = max(first, last - columns)
         return Window(first * step, last * step), last - first
 
-    def _axis(self, span: Window) -> float:
-        """Return the length of the time axis: as long as the user wants, or a round step that holds what is known."""
+    def _axis(self, span: Window, growing: bool) -> float:
+        """Return the length of the time axis: as long as the user wants, or a round length that holds what is known.
+
+        What does not grow needs no room to grow into: there a quarter of the axis is a whole number of seconds.
+        """
         known = span.end - max(span.start, self.reset_at)
-        return next((axis for axis in _AXES if known <= axis < self.seconds), self.seconds)
+        axes = _AXES if growing else (4.0 * math.ceil(known / 4),)
+        return next((axis for axis in axes if known <= axis < self.seconds), self.seconds)
 
 
 @dataclass

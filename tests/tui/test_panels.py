@@ -194,6 +194,21 @@ def test_the_axis_grows_in_round_steps(known: float, axis: float) -> None:
     assert window.seconds <= known + 2 * axis / 120
 
 
+@pytest.mark.parametrize(("known", "axis"), [(1.5, 4), (14.2, 16), (20, 20), (58, 60), (61, 60)])
+def test_a_recordings_axis_is_as_short_as_whole_quarters_allow(known: float, axis: float) -> None:
+    window, columns = View(seconds=60).window(Window(1000 - known, 1000), 120, growing=False)
+    assert window.seconds / columns == pytest.approx(axis / 120)
+    assert window.end >= 1000
+
+
+def test_freezing_does_not_change_the_scale() -> None:
+    view, span = View(seconds=60), Window(988, 1000)
+    live = view.window(span, 120, growing=True)
+    view.paused = 1000.0
+    frozen = view.window(span, 120, growing=True)
+    assert live[0].seconds / live[1] == pytest.approx(frozen[0].seconds / frozen[1])
+
+
 def test_the_axis_names_the_length_that_is_drawn() -> None:
     scene = still("starved")
     scene.source._born = NOW - 15  # type: ignore[attr-defined]
