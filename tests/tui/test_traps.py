@@ -48,6 +48,11 @@ def test_every_style_in_use_exists_and_has_a_background(palette: theme.Theme) ->
         assert style.color is not None, key
 
 
+def test_palettes_name_the_same_colours() -> None:
+    names = [set(palette.palette) for palette in _THEMES[:3]]
+    assert names[0] == names[1] == names[2]
+
+
 def test_without_colour_a_background_becomes_reverse_video() -> None:
     plain = theme.theme("dark", colour=False)
     assert plain.style("ink/warn!b").reverse
@@ -84,8 +89,10 @@ async def test_no_color_runs_and_shows_no_colour(monkeypatch: pytest.MonkeyPatch
     """A style of None, or a filter not applied, crashes Textual or leaks colours under NO_COLOR."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with running(colour=False) as (app, pilot):
-        for key in ("question_mark", "escape", "t", "escape", "enter", "escape"):
+        for key in ("question_mark", "escape", "t", "escape", "enter", "escape", "f", "slash", "i", "F", "v", "G"):
             await pilot.press(key)
+            assert all(_colourless(segment) for strip in _strips(app) for segment in strip), key
+        await pilot.press("escape", "escape")
         segments = [segment for strip in _strips(app) for segment in strip]
         assert segments
         assert all(segment.style is not None for segment in segments)
@@ -123,7 +130,21 @@ def test_glyphs_fit_the_terminals_encoding(asked: str, encoding: str | None, nam
 @pytest.mark.parametrize("scene", sorted(SCENES))
 async def test_a_terminal_without_utf8_gets_ascii_only(scene: str) -> None:
     async with running(SCENES[scene](), encoding="latin-1", size=(120, 40)) as (app, pilot):
-        for key in ("space", "question_mark", "escape", "t", "escape", "enter"):
+        for key in (
+            "space",
+            "question_mark",
+            "escape",
+            "t",
+            "escape",
+            "enter",
+            "escape",
+            "f",
+            "F",
+            "v",
+            "i",
+            "escape",
+            "c",
+        ):
             await pilot.press(key)
             shown = "".join(segment.text for strip in _strips(app) for segment in strip)
             assert shown.isascii(), sorted(set(filter(lambda char: not char.isascii(), shown)))
@@ -211,7 +232,23 @@ async def test_only_what_changed_is_painted() -> None:
         assert [old is new for old, new in zip(before, after, strict=True)].count(False) == 1
 
 
-@pytest.mark.parametrize("keys", [[], ["t", "end"], ["question_mark"], ["enter"], ["q"], ["slash", "a"], ["s"]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        ["t", "end"],
+        ["question_mark"],
+        ["enter"],
+        ["q"],
+        ["slash", "a"],
+        ["s"],
+        ["f", "down", "down"],
+        ["f", "tab", "slash", "a"],
+        ["F", "down", "down", "enter"],
+        ["F", "v", "i", "slash", "a"],
+        ["left", "m", "right", "m", "c"],
+    ],
+)
 async def test_every_screen_fits_every_size(keys: list[str]) -> None:
     source = SCENES["exotic"]()
     source.launched, source.question = True, "May gputop run torch.profiler inside pid 4121? " * 5
