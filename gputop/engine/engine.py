@@ -128,7 +128,10 @@ class Engine:
                 continue
             if batch is None:
                 return
-            self._accept(batch)
+            try:
+                self._accept(batch)
+            except Exception as error:  # whatever it is, this batch is lost, and nothing else
+                self.note("internal", f"something sampled was lost: {error!r}", "please report this as a bug of gputop")
 
     def _accept(self, batch: Batch) -> None:
         self._accounts.add(batch)
