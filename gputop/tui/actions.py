@@ -9,14 +9,15 @@ APP = "app."
 
 #: The screens that take their keys from here.
 OVERVIEW, SOURCE, FLAME, COMPARE = "overview", "source", "flame", "compare"
-GPUS, PROCESSES, OUTPUT, SETTINGS = "gpus", "processes", "output", "settings"
+GPUS, PROCESSES, OUTPUT, SETTINGS, THREADS = "gpus", "processes", "output", "settings", "threads"
 _LISTS = (OVERVIEW, SOURCE)
-_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE, GPUS, PROCESSES, OUTPUT, SETTINGS)
+_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE, GPUS, PROCESSES, OUTPUT, SETTINGS, THREADS)
 #: The screens that others open from, that can be frozen, that walk through time, that look for a text.
-_OPENING = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, OUTPUT)
-_LIVE = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES)
-_TRAVELLING = (OVERVIEW, SOURCE, GPUS, PROCESSES)
-_SEARCHING = (OVERVIEW, SOURCE, FLAME, OUTPUT)
+_OPENING = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, OUTPUT, THREADS)
+_LIVE = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, THREADS)
+_TRAVELLING = (OVERVIEW, SOURCE, GPUS, PROCESSES, THREADS)
+_SEARCHING = (OVERVIEW, SOURCE, FLAME, OUTPUT, THREADS)
+_FILTERED = (*_LISTS, THREADS)
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,15 @@ ACTIONS: tuple[Action, ...] = (
         5,
         screens=tuple(screen for screen in _OPENING if screen != FLAME),
     ),
-    Action(("t", "H"), "Threads", "All threads, and what each is doing; Enter looks at one", "threads", "threads", 6),
+    Action(
+        ("t", "H"),
+        "Threads",
+        "All threads, and what each is doing; Enter looks at one",
+        "go('threads')",
+        "threads",
+        6,
+        screens=_OPENING,
+    ),
     Action(("d",), "GPUs", "Each GPU with its history, and what limits it", "go('gpus')", "gpus", 16, screens=_OPENING),
     Action(
         ("p",),
@@ -138,7 +147,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         8,
         "F4",
-        screens=_LISTS,
+        screens=_FILTERED,
     ),
     Action(
         ("o",), "Own code only", "Hide site-packages and the standard library", "own", "own code", 10, screens=_LISTS
@@ -171,7 +180,7 @@ ACTIONS: tuple[Action, ...] = (
         "mark",
         "mark",
         11,
-        screens=_LISTS,
+        screens=_TRAVELLING,
     ),
     Action(
         ("c",),
@@ -180,7 +189,7 @@ ACTIONS: tuple[Action, ...] = (
         "compare",
         "compare",
         12,
-        screens=_LISTS,
+        screens=_TRAVELLING,
     ),
     Action(("down", "j"), "Down", "Next row", "move(1)", label="↓", palette=False, screens=_MOVING),
     Action(("up", "k"), "Up", "Row before", "move(-1)", label="↑", palette=False, screens=_MOVING),
@@ -222,6 +231,18 @@ ACTIONS: tuple[Action, ...] = (
         "hot(-1)",
         label=",",
         screens=(SOURCE,),
+    ),
+    # ----------------------------------------------------------------------------------- threads
+    Action(
+        ("enter",),
+        "Look at it",
+        "The overview is about this thread",
+        "choose",
+        "look at it",
+        1,
+        "Enter",
+        palette=False,
+        screens=(THREADS,),
     ),
     # ------------------------------------------------------------------------------------- flame
     Action(

@@ -11,6 +11,7 @@ from gputop.tui import syntax
 from gputop.tui.bars import bar, in_order
 from gputop.tui.cells import Line, Span, fit_end, line, wrap
 from gputop.tui.panels.base import padded, rule
+from gputop.tui.table import following
 from gputop.tui.view import Scene
 
 if TYPE_CHECKING:
@@ -92,11 +93,7 @@ class Listing:
         """Return the next line that holds a text, from the chosen one on; 0 where there is none."""
         lines = self.code.lines if self.code else ()
         found = [number for number, words in enumerate(lines, 1) if text.lower() in words.lower()]
-        if not found:
-            return 0
-        if step < 0:
-            return next((number for number in reversed(found) if number < self.at), found[-1])
-        return next((number for number in found if number >= self.at + step), found[0])
+        return following(found, self.at, step) or 0
 
 
 def timed(rows: Iterable[LineRow]) -> dict[int, Timed]:

@@ -44,6 +44,16 @@ def _shown(row: Row, view: View) -> bool:
     return row.total_share >= view.least and (not view.own or is_own(row)) and matches(row, view.filter)
 
 
+def following(found: Sequence[int], at: int | None, step: int) -> int | None:
+    """Return the match after a place (step 1), before it (-1), or at it or after (0), round the end; None for none."""
+    if not found:
+        return None
+    here = -1 if at is None else at
+    if step < 0:
+        return next((place for place in reversed(found) if place < here), found[-1])
+    return next((place for place in found if place >= here + step), found[0])
+
+
 class Table:
     """The rows to show, in order, and where the cursor is."""
 
@@ -91,16 +101,10 @@ class Table:
 
     def find(self, view: View, step: int) -> bool:
         """Go to the next row that holds the text searched for, or the one before; 0: stay where it is one already."""
-        found = self.found_by(view)
-        at = self.cursor(view)
-        at = -1 if at is None else at
-        if not found:
-            return False
-        if step < 0:
-            self.select(view, next((place for place in reversed(found) if place < at), found[-1]))
-        else:
-            self.select(view, next((place for place in found if place >= at + step), found[0]))
-        return True
+        place = following(self.found_by(view), self.cursor(view), step)
+        if place is not None:
+            self.select(view, place)
+        return place is not None
 
     def select(self, view: View, place: int) -> None:
         """Put the cursor on a row, and scroll so that it is shown."""

@@ -14,6 +14,7 @@ from gputop.tui.screens.compare import Compare
 from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
 from gputop.tui.screens.source import SourceScreen
+from gputop.tui.screens.threads import Threads
 from gputop.tui.source import Outcome
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, text, until
@@ -25,7 +26,7 @@ def _launched(exited: tuple[int | None] | None = None) -> FakeSource:
 
 def test_every_action_has_a_method_and_every_key_one_action() -> None:
     everywhere = [key for action in ACTIONS if action.method.startswith(APP) for key in action.keys]
-    for screen in (Overview, SourceScreen, Flame, Compare):
+    for screen in (Overview, SourceScreen, Flame, Compare, Threads):
         keys = [*everywhere, *(key for action in on(screen.NAME) for key in action.keys)]
         assert len(keys) == len(set(keys)), screen
         for action in on(screen.NAME):
@@ -209,6 +210,30 @@ async def test_threads_and_looking_at_one() -> None:
         await until(pilot, lambda: "thread 4122" in text(app, "timeline"))
         await pilot.press("escape")
         await until(pilot, lambda: "MainThread" in text(app, "timeline"))
+
+
+async def test_threads_are_searched_and_filtered() -> None:
+    async with running(size=(100, 20)) as (app, pilot):
+        await pilot.press("t", "slash", *"pool-6", "enter")
+        await until(pilot, lambda: not app.scene.prompt)
+        assert "search pool-6" in page(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Overview))
+        assert app.scene.view.thread == (4121, 4127)
+        await pilot.press("t", "slash", *"threadpool", "enter")
+        await until(pilot, lambda: not app.scene.prompt)
+        chosen = []
+        for key in ("n", "n", "N"):
+            await pilot.press(key)
+            assert isinstance(app.screen, Threads)
+            chosen.append(app.screen._selected)
+        assert chosen == [(4121, 4130), (4121, 4133), (4121, 4130)]
+        await pilot.press("escape", "f4", *"autograd", "enter")
+        await until(pilot, lambda: not app.scene.prompt)
+        assert "ThreadPool" not in page(app)
+        assert "27 threads" in page(app)
+        await pilot.press("escape")
+        assert "41 threads" in page(app)
 
 
 async def test_rates() -> None:

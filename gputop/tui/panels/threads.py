@@ -105,4 +105,4 @@ def _folded(parked: Counter[str]) -> str:
     return f"{total} parked {word}: " + ", ".join(f"{count} {role}" for role, count in parked.most_common())
 
 
-PANEL = Panel("threads", "right", 9, _rows, _draw, lambda *_: "threads")
+PANEL = Panel("threads", "right", 9, _rows, _draw, lambda *_: "go('threads')")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Name, as actions give it, to module and class.
 DOORS = {
+    "threads": ("gputop.tui.screens.threads", "Threads"),
     "compare": ("gputop.tui.screens.compare", "Compare"),
     "source": ("gputop.tui.screens.source", "SourceScreen"),
     "flame": ("gputop.tui.screens.flame", "Flame"),

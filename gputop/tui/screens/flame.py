@@ -21,6 +21,7 @@ from gputop.tui.keys import bindings
 from gputop.tui.panels.base import padded, rule
 from gputop.tui.screens.sheet import Sheet
 from gputop.tui.source import Thread
+from gputop.tui.table import following
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
@@ -305,15 +306,11 @@ class Flame(Sheet[None]):
             return
         order = [box for row in self._boxes for box in row]
         found = [place for place, box in enumerate(order) if box.path and self._matches(box.node.frame)]
-        if not found:
+        place = following(found, order.index(self._chosen()), step)
+        if place is None:
             self._gputop.say(f"no call that can be seen holds “{self._needle}”", "warn")
-            return
-        at = order.index(self._chosen())
-        if step > 0:
-            place = next((place for place in found if place > at), found[0])
         else:
-            place = next((place for place in reversed(found) if place < at), found[-1])
-        self._select(order[place])
+            self._select(order[place])
 
     # --------------------------------------------------------------------------------------------- mouse
 

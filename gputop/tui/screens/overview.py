@@ -21,7 +21,6 @@ from gputop.tui.panels import PANELS
 from gputop.tui.panels.base import Panel
 from gputop.tui.screens.rows import RowsScreen
 from gputop.tui.snapshots import Snapshots
-from gputop.tui.source import Thread
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
@@ -149,19 +148,6 @@ class Overview(RowsScreen):
         from gputop.tui.screens.texts import advice_text
 
         self.app.push_screen(Page(self._gputop, "why, and what helps", advice_text))
-
-    def action_threads(self) -> None:
-        """Open the list of threads."""
-        from gputop.tui.screens.threads import Threads
-
-        self.app.push_screen(Threads(self._gputop), self.look_at)
-
-    def look_at(self, thread: Thread | None) -> None:
-        """Make one thread the headline; None changes nothing."""
-        if thread is not None:
-            self.view.thread = thread
-            self._gputop.ask(anew=True)
-            self.draw()
 
     def action_snapshot(self) -> None:
         """Save a trace, in the background."""
