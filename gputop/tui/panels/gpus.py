@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gputop.model import NA, GpuReading, Value
 from gputop.tui.bars import meter
-from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size, width_of
+from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size, width_of, wrap
+from gputop.tui.layout import TWO_COLUMNS, right_width
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.view import Scene
 
@@ -14,6 +15,8 @@ from gputop.tui.view import Scene
 _FULL, _LEAST = 7, 3
 #: A reading older than this is said to be old, seconds.
 _OLD = 3.0
+#: Rows for the reason why there is no GPU.
+_MOST_REASON = 3
 _LABEL, _VALUE, _MORE, _MOST_BAR = 7, 17, 17, 24
 #: What limits a GPU, by `efficiency.RULES`, to the style it is told in.
 LIMITS = {"throttled": "warn!b", "ineffective": "warn!b", "idle": "dim", "unknown": "dim"}
@@ -29,7 +32,7 @@ _EFFICIENCY = (
 def _rows(scene: Scene, width: int, height: int) -> Rows:
     gpus = scene.summary.gpus if scene.summary else ()
     if not gpus:
-        return Rows(2, 2) if scene.summary else Rows(2, _FULL)
+        return Rows(2, 1 + len(_reason(scene, width))) if scene.summary else Rows(2, _FULL)
     if height < 40 and width < 116:
         return Rows(2, 1 + len(gpus) if len(gpus) > 1 else 3, 2)
     if len(gpus) <= 2:
@@ -40,8 +43,8 @@ def _rows(scene: Scene, width: int, height: int) -> Rows:
 def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     gpus = _first_used(scene)
     if not gpus:
-        words = missing(scene)
-        return padded([rule(scene, [("GPU", "strong!b")], width), line(((f"  {words}", "dim"),), width)], width, height)
+        why = [line(((f"  {words}", "dim"),), width) for words in wrap(missing(scene), width - 3, max(1, height - 1))]
+        return padded([rule(scene, [("GPU", "strong!b")], width), *why], width, height)
     each = height // len(gpus)
     if len(gpus) == 1 or (len(gpus) == 2 and each >= _LEAST):
         lines = [row for gpu in gpus for row in padded(_full(scene, gpu, width), width, min(each, _FULL))]
@@ -53,6 +56,12 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
 def _first_used(scene: Scene) -> Sequence[GpuReading]:
     """Return the GPUs, those that the program uses first."""
     return sorted(scene.summary.gpus if scene.summary else (), key=lambda gpu: (not gpu.used, gpu.index))
+
+
+def _reason(scene: Scene, width: int) -> list[str]:
+    """Return why there is no GPU to show, as the right column or the whole width has it, in a few rows."""
+    room = right_width(width) if width >= TWO_COLUMNS else width
+    return wrap(missing(scene), room - 3, _MOST_REASON)
 
 
 def missing(scene: Scene) -> str:

@@ -132,7 +132,7 @@ class Output(Sheet[None]):
             self._match = next((place for place in reversed(found) if place < at), found[-1])
         self._follows = False
         if not self._top <= self._match < self._top + self._page // 2:
-            self._top = max(0, self._match - self._page // 3)
+            self._top = min(self._last_top(self.size.width), max(0, self._match - self._page // 3))
         self.draw()
 
     def _matches(self) -> Iterator[int]:
