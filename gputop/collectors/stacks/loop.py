@@ -81,6 +81,7 @@ class Loop:
             self._notes.tell("launch", f"py-spy cannot be started: {error.strerror}", "see gputop doctor")
             return None
         self._notes.tell("launch", "")
+        self._notes.tell(f"pace:{track.process.pid}", *self._slowed(track))
         self.running.add(window)
         selector.register(window, selectors.EVENT_READ, track)
         return window

@@ -1,0 +1,172 @@
+"""Targets that are many, or do not stay what they were: threads, children, other programs, reused numbers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from gputop.config import Settings
+from gputop.engine import Engine
+from gputop.model import Window
+from gputop.target.describe import describe
+from tests.e2e.harness import document, ended, eventually, report, start, states
+from tests.fakes.programs import python, running
+from tests.fixtures_targets import start_target
+
+THREADS = """
+import sys, threading, time
+forever = threading.Event()
+for _ in range(1000): threading.Thread(target=forever.wait, daemon=True).start()
+
+def work():
+    total = 0
+    for number in range(200_000): total += number
+
+def measured():
+    rounds, began = 0, time.thread_time()
+    while time.thread_time() < began + 0.7:
+        work()
+        rounds += 1
+    return rounds / (time.thread_time() - began)
+
+print("ready", flush=True)
+while line := sys.stdin.readline(): print(measured(), flush=True)
+"""
+
+
+EVER = Window(0, float("inf"))
+
+
+@contextmanager
+def watching(pid: int, started_before: float = 0) -> Iterator[Engine]:
+    """Run an engine over a process, described as started so many seconds before it was."""
+    info = describe(pid)
+    engine = Engine(replace(info, started_unix=info.started_unix - started_before), Settings())
+    engine.start()
+    try:
+        yield engine
+    finally:
+        engine.stop()
+
+
+def tell(target: subprocess.Popen[str]) -> None:
+    """Let the target go on."""
+    assert target.stdin is not None
+    target.stdin.write("\n")
+    target.stdin.flush()
+
+
+def speed(target: subprocess.Popen[str]) -> float:
+    """Return how much the target gets done in a second of its CPU time."""
+    tell(target)
+    assert target.stdout is not None
+    return float(target.stdout.readline())
+
+
+@pytest.mark.timeout(60)
+def test_a_thousand_threads_cost_little_and_are_hardly_slowed() -> None:
+    """Speed is taken per second of CPU: what other programs take of a shared machine is not counted as ours.
+
+    Caches and hyper-threads are shared too, so a tenth is allowed; py-spy by itself takes half.
+    """
+    with running([sys.executable, "-c", THREADS]) as target:
+        alone = max(speed(target) for _ in range(2))
+        run = start("report", "--pid", target.pid, "--duration", 3, "--json")
+        watched = max(speed(target) for _ in range(2))
+        seen = document(ended(run))
+    assert len(seen["threads"]) == 1001
+    assert watched > 0.9 * alone, f"{watched:.0f} of {alone:.0f} rounds a second"
+    assert seen["cost"]["own_cpu"] < 0.35, seen["cost"]
+    assert seen["cost"]["stopped_share"] < 0.01
+    assert any("costs much CPU" in note["what"] and "--own-budget" in note["remedy"] for note in seen["notes"])
+    (main,) = [thread for thread in seen["threads"] if thread["main"]]
+    assert main["states"].get("python", 0) > 0.3
+
+
+def test_a_summary_of_a_thousand_threads_is_quick() -> None:
+    with running([sys.executable, "-c", THREADS]) as target, watching(target.pid) as engine:
+        eventually(lambda: len(engine.store.threads(EVER)) > 1000, within=20)
+        began = time.thread_time()
+        summary = engine.summary(engine.span() or EVER, 120)
+        took = time.thread_time() - began
+    assert len(summary.threads) == 1001
+    assert took < 0.5
+
+
+FORKS = """
+import os, sys, time
+def child():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end: pass
+    os._exit(0)
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(50):
+    if os.fork() == 0: child()
+    time.sleep(0.02)
+for _ in range(50): os.wait()
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_fifty_children_in_a_second_are_seen_and_all_end() -> None:
+    with running([sys.executable, "-c", FORKS]) as target:
+        with watching(target.pid) as engine:
+            eventually(lambda: sum(engine.store.stack_quality(EVER)) > 0)
+            tell(target)
+            assert target.stdout is not None
+            assert target.stdout.readline() == "done\n"
+            eventually(lambda: len(engine.store.ended()) > 25)
+            eventually(lambda: [one.pid for one in engine.store.processes(time.monotonic())] == [target.pid])
+        children = {key.pid for key in engine.store.threads(EVER)} - {target.pid}
+    assert len(children) > 25
+    cost = engine.store.cost(time.monotonic())
+    assert cost is not None
+    assert sum(cost.own_cpu.values()) < 0.5
+
+
+def test_a_target_that_becomes_another_program_is_watched_on() -> None:
+    code = (
+        "import os, sys, time\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "os.execv(sys.executable, [sys.executable, '-c', 'import time\\n"
+        "def second():\\n  while True: pass\\nsecond()'])"
+    )
+    with running([sys.executable, "-c", code]) as target, watching(target.pid) as engine:
+        eventually(lambda: sum(engine.store.stack_quality(EVER)) > 0)
+        tell(target)
+        names = functions_of(engine)
+        eventually(lambda: "second" in names())
+    assert "second()" in " ".join(engine.session.root.cmdline)
+    assert engine.exited is None
+
+
+def functions_of(engine: Engine) -> Callable[[], set[str]]:
+    def names() -> set[str]:
+        return {row.name for row in engine.summary(Window(time.monotonic() - 1, time.monotonic()), 1).functions}
+
+    return names
+
+
+def test_a_number_that_became_another_programs_is_let_alone() -> None:
+    """What had this number before started an hour earlier: that one has ended, and this one is not looked at."""
+    with running(python("")) as target, watching(target.pid, started_before=3600) as engine:
+        eventually(lambda: engine.exited is not None)
+    assert engine.exited == (None,)
+    assert engine.store.threads(EVER) == ()
+
+
+def test_two_watchers_of_one_program_both_get_it_right() -> None:
+    with start_target("computes.py", "busy") as target:
+        other = start("report", "--pid", target.pid, "--duration", 3, "--json")
+        first, second = report(target.pid, 2), document(ended(other))
+    for seen in (first, second):
+        shares = states(seen, target.pid)
+        assert shares["python"] + shares.get("starved", 0) > 0.85, json.dumps(shares)
