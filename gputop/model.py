@@ -172,6 +172,9 @@ class PeekSample(NamedTuple):
 
     `observation` indexes the batch's `observations`. For `starved` of those seconds the thread was runnable but had
     no CPU (exact, from the scheduler's run-queue wait), the rest belongs to the state observed.
+
+    `frame` indexes the batch's `frames`: the Python frame that the thread was in at that very moment; -1 where that is
+    not known.
     """
 
     time: float
@@ -179,6 +182,7 @@ class PeekSample(NamedTuple):
     observation: int
     seconds: float
     starved: float
+    frame: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,7 @@ class PeekBatch:
         stopped_s: seconds that threads were held up in all.
         failed: looks that gave nothing.
         rate_hz: looks asked for each second at the main and busy threads.
+        frames: the current Python frames seen; empty in recordings made before there were any.
     """
 
     pid: int
@@ -206,6 +211,7 @@ class PeekBatch:
     stopped_s: float = 0.0
     failed: int = 0
     rate_hz: float = 0.0
+    frames: tuple[Frame, ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------------- host

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from gputop.analysis import tiles
 from gputop.analysis.results import States
 from gputop.analysis.rules import Classified
-from gputop.analysis.tally import STARVED, Classify, Seconds, Tally
-from gputop.model import NA, Stack, Window
+from gputop.analysis.tally import STARVED, Classify, Seconds, StackTime, Tally
+from gputop.model import NA, Frame, Stack, Window
 from gputop.store import Cpu, Store, ThreadKey
 
 #: Where only the kernel's CPU times are known: the thread was on a CPU, or it was not.
@@ -71,11 +71,51 @@ def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
     if cpu and set(time) <= {ON_CPU, BLOCKED}:
         time = by_cpu(cpu)
     stacks, unlooked = [], 0.0
-    for entry in tally.stacks.values():
+    for entry, seen in _seen(tally):
         if entry.seconds > 0:
-            stacks.append(StackSplit(entry.stack, _scaled(entry.seen or time, entry.seconds)))
-            unlooked += max(0.0, entry.seconds - sum(entry.seen.values()))
+            stacks.append(StackSplit(entry.stack, _scaled(seen or time, entry.seconds)))
+            unlooked += max(0.0, entry.seconds - sum(seen.values()))
     return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked)
+
+
+def _seen(tally: Tally) -> Iterator[tuple[StackTime, Seconds]]:
+    """Yield each stack with what was seen in it.
+
+    Looks in a frame that fell on no stack with that last frame are shared out among the stacks that end in it. A stack
+    whose last frame was in no look takes what was seen in other lines of the same function, else what was seen at the
+    same time.
+    """
+    if not tally.lines:
+        yield from ((entry, entry.seen) for entry in tally.stacks.values())
+        return
+    ending, functions = _ending(tally), _functions(tally)
+    for entry in tally.stacks.values():
+        leaf = entry.stack[-1] if entry.stack else None
+        seen: Seconds = entry.seen
+        if leaf in ending:
+            part = entry.seconds / ending[leaf]
+            seen = dict(seen)
+            for what, seconds in tally.lines[leaf].items():
+                seen[what] = seen.get(what, 0.0) + seconds * part
+        yield entry, seen or (leaf and functions.get(leaf[:2])) or entry.beside
+
+
+def _ending(tally: Tally) -> dict[Frame, float]:
+    """Return the seconds of the stacks that end in each frame of `lines`."""
+    ending: dict[Frame, float] = {}
+    for entry in tally.stacks.values():
+        if entry.stack and entry.seconds > 0 and entry.stack[-1] in tally.lines:
+            ending[entry.stack[-1]] = ending.get(entry.stack[-1], 0.0) + entry.seconds
+    return ending
+
+
+def _functions(tally: Tally) -> Mapping[tuple[str, str], Seconds]:
+    """Return what was seen in each function, as far as looks read their own frame."""
+    functions: dict[tuple[str, str], dict[Classified, float]] = defaultdict(lambda: defaultdict(float))
+    for frame, seen in tally.lines.items():
+        for what, seconds in seen.items():
+            functions[frame[:2]][what] += seconds
+    return functions
 
 
 def times(tally: Tally, habits: Tally, classify: Classify) -> Seconds:

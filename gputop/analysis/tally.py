@@ -1,8 +1,12 @@
 """Joins a thread's native looks with its Python stacks by time, and adds up the seconds.
 
-Each look stands for the time before it, each Python stack for the time it was there. Both come sorted, so one walk
-along them finds how long what was seen coincided with which stack. Tallies of neighbouring times can be added, which
-makes them worth keeping (see `gputop.analysis.tiles`).
+Both come sorted, so one walk along them finds which stack was there at each look; the time between two looks that saw
+the same is shared out by the stacks in between. Tallies of neighbouring times can be added, which makes them worth
+keeping (see `gputop.analysis.tiles`).
+
+Times of stacks are known to some 10 ms only, so that what is shorter than that would get its neighbours' states. Where
+a look read the thread's own Python frame, that decides: a look that fell on a stack with another last frame is kept for
+its own frame (`lines`), and goes to the stacks that end in it (`gputop.analysis.split`).
 
 Time without a stack: py-spy attaches for a tenth of each second and is a second late, and then a wait cannot be told
 more precisely by its Python frames. It is taken to have been what the same native wait was at other times (`habits`).
@@ -13,9 +17,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gputop.analysis.rules import Classified
-from gputop.model import Observation, Stack
+from gputop.analysis.rules_python import is_plumbing
+from gputop.model import Frame, Observation, Stack
 from gputop.store import Peek, Segment
 
 STARVED = Classified("starved")
@@ -33,11 +39,15 @@ def _seconds() -> dict[Classified, float]:
 
 @dataclass(slots=True)
 class StackTime:
-    """How long a Python stack was there, and what the thread was seen to do in that time."""
+    """How long a Python stack was there, and what the thread was seen to do in that time.
+
+    `beside` are looks at that time that were in another frame.
+    """
 
     stack: Stack
     seconds: float = 0.0
     seen: dict[Classified, float] = field(default_factory=_seconds)
+    beside: dict[Classified, float] = field(default_factory=_seconds)
 
 
 @dataclass(slots=True)
@@ -60,12 +70,14 @@ class Tally:
         looks: how many looks there were.
         time: what was seen, except waits without a stack, which are in `waits`.
         stacks: the Python stacks.
+        lines: what was seen in a frame at times with another stack, or none.
         waits: the blocked observations.
     """
 
     looks: int = 0
     time: dict[Classified, float] = field(default_factory=_seconds)
     stacks: dict[int, StackTime] = field(default_factory=dict)
+    lines: dict[Frame, dict[Classified, float]] = field(default_factory=lambda: defaultdict(_seconds))
     waits: dict[int, Wait] = field(default_factory=dict)
 
     def stack(self, stack: Stack) -> StackTime:
@@ -90,6 +102,9 @@ class Tally:
             stack = self.stack(stack_time.stack)
             stack.seconds += stack_time.seconds
             _add(stack.seen, stack_time.seen)
+            _add(stack.beside, stack_time.beside)
+        for frame, seen in other.lines.items():
+            _add(self.lines[frame], seen)
         self.learn(other)
         for number, wait in other.waits.items():
             self.waits[number].alone += wait.alone
@@ -126,9 +141,12 @@ _Piece = tuple[Stack | None, float]
 def _covered(peek: Peek, segments: Sequence[Segment], first: int) -> tuple[int, list[_Piece]]:
     """Return where the next look may begin to search, and this look's time by stack."""
     end = peek.time
-    at = end - peek.seconds
-    while first < len(segments) and segments[first].end <= at:
+    at = end - peek.seconds if peek.held else end
+    while first < len(segments) and segments[first].end < at:
         first += 1
+    if not peek.held:
+        there = first < len(segments) and segments[first].start < end
+        return first, [(segments[first].stack if there else None, peek.seconds)]
     pieces: list[_Piece] = []
     for index in range(first, len(segments)):
         segment = segments[index]
@@ -147,12 +165,19 @@ def _covered(peek: Peek, segments: Sequence[Segment], first: int) -> tuple[int, 
 
 def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify) -> None:
     starved = peek.starved / peek.seconds if peek.seconds else 0.0
-    seen = peek.observation
+    seen, frame = peek.observation, peek.frame
     for stack, seconds in pieces:
-        what = classify(seen, stack)
         ready = seconds * (1.0 - starved)
-        if stack is not None:
-            doing = result.stack(stack).seen
+        places: list[dict[Classified, float]] = []
+        known = stack
+        if frame is not None and (not stack or stack[-1] != frame):
+            known = _told(frame)
+            if known or seen.running:
+                places = [result.lines[frame]] if stack is None else [result.lines[frame], result.stack(stack).beside]
+        elif stack is not None:
+            places = [result.stack(stack).seen]
+        what = classify(seen, known)
+        for doing in places:
             doing[what] += ready
             if starved:
                 doing[STARVED] += seconds - ready
@@ -160,11 +185,17 @@ def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classi
             result.time[STARVED] += seconds - ready
         if seen.running:
             result.time[what] += ready
-        elif stack is None:
+        elif known is None:
             result.wait(seen).alone += ready
         else:
             result.time[what] += ready
             result.wait(seen).found[what] += ready
+
+
+@lru_cache(maxsize=4096)
+def _told(frame: Frame) -> Stack | None:
+    """Return a frame as a stack that tells what a wait is for; None when the frame only passes waits on."""
+    return None if is_plumbing(frame.file) else (frame,)
 
 
 def _apart(segments: Iterable[Segment]) -> Sequence[Segment]:

@@ -96,6 +96,7 @@ class Tiles:
         result = self._fresh(store, key, tile)
         if not stacks:
             result.stacks.clear()
+            result.lines.clear()
         self._tallies.put((key, tile, stacks), (revision, result))
         return result
 

@@ -96,6 +96,7 @@ def _check_batch(batch: Batch) -> None:
         case PeekBatch():
             sound = all(
                 0 <= sample.observation < len(batch.observations)
+                and -1 <= sample.frame < len(batch.frames)
                 and sample.starved >= 0
                 and 0 <= sample.seconds <= sample.time <= _LATEST
                 for sample in batch.samples

@@ -59,13 +59,14 @@ class Quality:
 class Chunk:
     """Everything that ended in one span of CHUNK_S; some of it may have begun before (`earliest`).
 
-    `stacks`, `observations` and `strings` are the pools' numbers that it uses, each held once. `tracks_bytes` is kept
-    up to date by whoever adds rows.
+    `stacks`, `observations`, `frames` and `strings` are the pools' numbers that it uses, each held once. `tracks_bytes`
+    is kept up to date by whoever adds rows.
     """
 
     tracks: dict[ThreadKey, Track] = field(default_factory=dict)
     stacks: set[int] = field(default_factory=set)
     observations: set[int] = field(default_factory=set)
+    frames: set[int] = field(default_factory=set)
     strings: set[int] = field(default_factory=set)
     hosts: list[PackedHost] = field(default_factory=list)
     gpus: list[PackedGpus] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Chunk:
     @property
     def bytes(self) -> int:
         """Return the memory taken, without what it shares with other chunks."""
-        numbers = len(self.stacks) + len(self.observations) + len(self.strings)
+        numbers = len(self.stacks) + len(self.observations) + len(self.frames) + len(self.strings)
         numbers += _CPU_NUMBERS * len(self.cpu[1])
         lists = _QUALITY * len(self.quality) + _COST * len(self.costs)
         return _CHUNK + self.tracks_bytes + self.readings_bytes + _NUMBER * numbers + lists

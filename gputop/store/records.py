@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gputop.model import Observation, Stack, Value
+from gputop.model import Frame, Observation, Stack, Value
 
 
 class ThreadKey(NamedTuple):
@@ -24,7 +24,12 @@ class Names(NamedTuple):
 class Peek(NamedTuple):
     """A thread was in the observed state for the `seconds` before `time`, except `starved` of them without a CPU.
 
-    Looks that follow each other and saw the same are one Peek; `looks` says how many.
+    Looks that follow each other and saw the same are one Peek.
+
+    Attributes:
+        looks: how many they are.
+        frame: the Python frame that it was in, None where that is not known.
+        held: the same was seen at both ends of these seconds; otherwise, what was seen is sure for `time` only.
     """
 
     time: float
@@ -32,6 +37,8 @@ class Peek(NamedTuple):
     starved: float
     observation: Observation
     looks: int = 1
+    frame: Frame | None = None
+    held: bool = False
 
 
 class Segment(NamedTuple):

@@ -105,6 +105,7 @@ class Ring:
         for pool, numbers in (
             (self.stacks, chunk.stacks),
             (self.observations, chunk.observations),
+            (self.stacks.frames, chunk.frames),
             (self.strings, chunk.strings),
         ):
             for number in numbers:
@@ -127,12 +128,13 @@ class Ring:
             track.kernel_name = self._string(chunk, batch.names.get(tid, "")) or track.kernel_name
             track.gap = track.gap or self._gap(index, key)
             before = track.peeks.bytes
-            for time, _, observation, gap, starved in looks:
+            for time, _, observation, gap, starved, place in looks:
                 number = _number(self.observations, chunk.observations, batch.observations[observation])
+                frame = -1 if place < 0 else _number(self.stacks.frames, chunk.frames, batch.frames[place])
                 seconds = _stands_for(gap, track.gap)
                 track.gap = gap
                 self._cover(chunk, time - seconds, time)
-                track.peeks.look(time, seconds, min(starved, gap) * seconds / gap if gap else 0.0, number)
+                track.peeks.look(time, seconds, min(starved, gap) * seconds / gap if gap else 0.0, number, frame)
             chunk.tracks_bytes += track.peeks.bytes - before
 
     def _gap(self, index: int, key: ThreadKey) -> float:

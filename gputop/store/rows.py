@@ -1,4 +1,4 @@
-"""A thread's looks and stacks as packed rows: 22 and 20 bytes each instead of some 200 as objects."""
+"""A thread's looks and stacks as packed rows: 26 and 20 bytes each instead of some 200 as objects."""
 
 from __future__ import annotations
 
@@ -60,25 +60,36 @@ class Rows:
 
 
 class PeekRows(Rows):
-    """time, seconds, starved, observation's number, looks"""
+    """time, seconds, starved, observation's number, looks, frame's number or -1"""
 
-    _row = Struct("<dffIH")
+    _row = Struct("<dffIHi")
 
-    def look(self, time: float, seconds: float, starved: float, observation: int) -> None:
-        """Add one look; one that continues the last row and saw the same only makes that row longer."""
-        if self._data:
-            end, before, starved_before, same, looks = self._at(len(self) - 1)
-            if (
-                same == observation
-                and not starved
-                and not starved_before
-                and abs(time - seconds - end) <= _TOUCH_S
-                and looks < _MOST_LOOKS
-            ):
+    def look(self, time: float, seconds: float, starved: float, observation: int, frame: int) -> None:
+        """Add one look; one that continues the last row and saw the same only makes that row longer.
+
+        The first look of a kind keeps its own row, so that a row of several spans the time between two looks that saw
+        the same, and nothing of the time before.
+        """
+        if self._continues(len(self) - 1, time - seconds, starved, observation, frame):
+            end, before, _, _, looks, _ = self._at(len(self) - 1)
+            if looks > 1 or self._continues(len(self) - 2, end - before, starved, observation, frame):
                 last = (len(self) - 1) * self._row.size
-                self._row.pack_into(self._data, last, time, before + seconds, 0.0, observation, looks + 1)
+                self._row.pack_into(self._data, last, time, before + seconds, 0.0, observation, looks + 1, frame)
                 return
-        self.put(time, seconds, starved, observation, 1)
+        self.put(time, seconds, starved, observation, 1, frame)
+
+    def _continues(self, index: int, start: float, starved: float, observation: int, frame: int) -> bool:
+        """Does time that starts then go on where a row ends, with the same seen and no time without a CPU?"""
+        if index < 0:
+            return False
+        end, _, starved_before, same, looks, same_frame = self._at(index)
+        return (
+            (same, same_frame) == (observation, frame)
+            and not starved
+            and not starved_before
+            and abs(start - end) <= _TOUCH_S
+            and looks < _MOST_LOOKS
+        )
 
 
 class SegmentRows(Rows):

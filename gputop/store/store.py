@@ -99,12 +99,14 @@ class Store:
         more than half a second, nobody looked for a while, and it stands for the length of the gap before.
         """
         with self._lock:
-            observation = self._ring.observations.__getitem__
+            observation, frames = self._ring.observations.__getitem__, self._ring.stacks.frames
             found = [
-                Peek(time, seconds, starved, observation(number), looks)
+                Peek(
+                    time, seconds, starved, observation(number), looks, frames[place] if place >= 0 else None, looks > 1
+                )
                 for chunk in self._over(window)
                 if (track := chunk.tracks.get(key))
-                for time, seconds, starved, number, looks in track.peeks.later(window.start)
+                for time, seconds, starved, number, looks, place in track.peeks.later(window.start)
                 if time - seconds < window.end
             ]
         return iter(_clipped(found, window))
@@ -240,4 +242,4 @@ def _cut(peek: Peek, window: Window) -> Peek:
     part = _overlap(peek.time - peek.seconds, peek.time, window)
     looks = max(1, round(peek.looks * part))
     end = min(peek.time, window.end)
-    return Peek(end, peek.seconds * part, peek.starved * part, peek.observation, looks)
+    return peek._replace(time=end, seconds=peek.seconds * part, starved=peek.starved * part, looks=looks)

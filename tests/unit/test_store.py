@@ -74,7 +74,8 @@ def test_segments_are_clipped_to_the_window() -> None:
 def test_looks_that_see_the_same_are_one_peek() -> None:
     store = Store()
     store.add(peeks(*(PeekSample(0.25 * number, 7, 1, 0.25, 0.0) for number in range(1, 9))))
-    assert list(store.peeks(KEY, ALL)) == [Peek(2.0, 2.0, 0.0, SEEN[1], 8)]
+    first, rest = Peek(0.25, 0.25, 0.0, SEEN[1]), Peek(2.0, 1.75, 0.0, SEEN[1], 7, held=True)
+    assert list(store.peeks(KEY, ALL)) == [first, rest]
 
 
 @pytest.mark.parametrize(

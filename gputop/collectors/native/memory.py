@@ -8,12 +8,15 @@ import os
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Vector(ctypes.Structure):
+class Vector(ctypes.Structure):
+    """`struct iovec`."""
+
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
-_readv = _libc.process_vm_readv
-_readv.argtypes = (
+#: process_vm_readv(2).
+readv = _libc.process_vm_readv
+readv.argtypes = (
     ctypes.c_int,
     ctypes.c_void_p,
     ctypes.c_ulong,
@@ -21,7 +24,7 @@ _readv.argtypes = (
     ctypes.c_ulong,
     ctypes.c_ulong,
 )
-_readv.restype = ctypes.c_ssize_t
+readv.restype = ctypes.c_ssize_t
 
 _PAGE = 4096
 #: A look copies this much of the stack at first; deeper ones copy more, up to the limit.
@@ -34,8 +37,8 @@ def read_memory(pid: int, address: int, size: int) -> bytes:
     if not 0 <= address < 2**64 - size:
         return b""
     buffer = ctypes.create_string_buffer(size)
-    here, there = _Vector(ctypes.addressof(buffer), size), _Vector(address, size)
-    count = _readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+    here, there = Vector(ctypes.addressof(buffer), size), Vector(address, size)
+    count = readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
     return buffer.raw[: max(count, 0)]
 
 
@@ -51,8 +54,8 @@ class StackCopy:
     def __init__(self) -> None:
         self._buffer = ctypes.create_string_buffer(MAX_COPY)
         self._words = memoryview(self._buffer).cast("B").cast("Q")
-        self._here = _Vector(ctypes.addressof(self._buffer), 0)
-        self._there = _Vector(0, 0)
+        self._here = Vector(ctypes.addressof(self._buffer), 0)
+        self._there = Vector(0, 0)
         self._here_at, self._there_at = ctypes.byref(self._here), ctypes.byref(self._there)
         self._pid = 0
         self._grows = False
@@ -76,7 +79,7 @@ class StackCopy:
         self._pid, self._asked, self._grows, self.short = pid, size, grows, False
         self._here.length = self._there.length = size
         self._there.base = self.base
-        self.size = max(_readv(pid, self._here_at, 1, self._there_at, 1, 0), 0) & ~7
+        self.size = max(readv(pid, self._here_at, 1, self._there_at, 1, 0), 0) & ~7
         return self.size > 0
 
     def word(self, address: int) -> int | None:

@@ -13,10 +13,11 @@ from gputop.collectors.native.arch import Arch
 from gputop.collectors.native.memory import FIRST_COPY, MAX_COPY, StackCopy, error_text, read_memory
 from gputop.collectors.native.modules import ModuleTable
 from gputop.collectors.native.ptrace import Outcome, Tracer, tracer_of
+from gputop.collectors.native.python.interpreter import Interpreter
 from gputop.collectors.native.space import AddressSpace
 from gputop.collectors.native.task import Call, Counters, Look, Task, parse_call
 from gputop.collectors.native.unwind import Unwinder
-from gputop.model import Observation, PeekBatch, PeekSample
+from gputop.model import Frame, Observation, PeekBatch, PeekSample
 
 _MAX_POLLED = 16
 _ATTEMPTS = 2
@@ -54,6 +55,7 @@ class Draft:
         self.pid, self.start = pid, start
         self.end = start
         self.looks: dict[Look, int] = {}
+        self.frames: dict[Frame, int] = {}
         self.samples: list[PeekSample] = []
         self.names: dict[int, str] = {}
         self.stops = self.failed = 0
@@ -62,7 +64,8 @@ class Draft:
     def add(self, task: Task, look: Look, now: float, seconds: float, starved: float) -> None:
         """Add one sample."""
         index = self.looks.setdefault(look, len(self.looks))
-        self.samples.append(PeekSample(now, task.tid, index, seconds, starved))
+        frame = -1 if task.frame is None else self.frames.setdefault(task.frame, len(self.frames))
+        self.samples.append(PeekSample(now, task.tid, index, seconds, starved, frame))
         self.names[task.tid] = task.name
 
     @property
@@ -85,6 +88,7 @@ class Draft:
             stopped_s=self.stopped_s,
             failed=self.failed,
             rate_hz=rate_hz,
+            frames=tuple(self.frames),
         )
 
 
@@ -102,6 +106,7 @@ class Process:
         self.pid, self.started_unix = pid, started_unix
         self._tools = tools
         self._space = AddressSpace(pid, tools.arch, tools.modules)
+        self._python = Interpreter(pid, self._space)
         self._program = _program(pid)
         self._gone = not _is_the_one(pid, started_unix)
         self.tasks: dict[int, Task] = {}
@@ -125,6 +130,7 @@ class Process:
             task = self.tasks[tid] = Task(self.pid, tid, now, keep_open=room > 0)
             room -= 1
             yield task
+        self._python.locate(self.tasks.values())
 
     def _list(self) -> set[int]:
         if self._gone:
@@ -150,8 +156,9 @@ class Process:
         if program != self._program:
             self._program = program
             self._space.forget()
+            self._python.forget()
             for task in self.tasks.values():
-                task.look = None
+                task.look = task.glance = None
 
     def close(self) -> None:
         """Follow it no longer."""
@@ -220,9 +227,10 @@ class Process:
         return counters.slices == before.slices
 
     def _running(self, task: Task, counters: Counters | None, may_stop: bool) -> Look | None:
+        task.frame = None
         if not may_stop:
             return Look(running=True, complete=False, unreadable="the budget allows no stops")
-        outcome = self._tools.tracer.take(self.pid, task.tid, task.copy)
+        outcome = self._tools.tracer.take(self.pid, task.tid, task.copy, task.glance)
         if outcome is Outcome.TAKEN:
             self._refusals.pop("stop", None)
             self._account(task, counters)
@@ -244,6 +252,7 @@ class Process:
     def _stopped_look(self, task: Task) -> Look:
         """Unwind what the tracer has just copied."""
         tools = self._tools
+        task.frame = self._python.frame(task)
         registers = tools.arch.registers(tools.tracer.words)
         chain = tools.unwinder.chain(self._space, registers, tools.stack)
         used = (registers[tools.arch.stack_pointer] or 0) - tools.stack.base
@@ -265,6 +274,9 @@ class Process:
 
     def _blocked(self, task: Task, line: bytes) -> Look:
         task.settled = False
+        if task.glance is not None:
+            task.glance()
+        task.frame = self._python.frame(task)
         stopped = _STOPPED.get(task.read_state(), "")
         call = parse_call(line)
         if call is None or not call.stack_pointer:
@@ -299,6 +311,7 @@ class Process:
             reason = "this kernel does not show what its threads wait in (/proc/PID/task/TID/syscall)"
         else:
             reason = error.strerror or "refused"
+        task.frame = None
         self._refusals["read"] = Refusal(reason, permission=error.errno in (errno.EPERM, errno.EACCES))
         return Look(running=state == "R", complete=False, stopped=_STOPPED.get(state, ""), unreadable=reason)
 

@@ -10,7 +10,7 @@ import ctypes
 import errno
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from time import perf_counter
 from typing import Any
@@ -45,6 +45,10 @@ class Outcome(Enum):
     FOREIGN = "it has another set of registers: a 32-bit program"
 
 
+#: Reads something while a thread stands still.
+During = Callable[[], object]
+
+
 class Tracer:
     """Takes registers and stacks of running threads, one at a time.
 
@@ -63,7 +67,7 @@ class Tracer:
         self._vector = (ctypes.c_uint64 * 2)(ctypes.addressof(self.words), self._size)
         self._vector_at = ctypes.byref(self._vector)
         self._pointer = arch.columns[arch.stack_pointer]
-        self._pending: dict[int, int] = {}
+        self._pending: dict[int, tuple[int, During | None]] = {}
         self.held_s = 0.0
         self.repaired = 0
 
@@ -76,21 +80,24 @@ class Tracer:
         """Was this thread asked to stop, and has not?"""
         return tid in self._pending
 
-    def take(self, pid: int, tid: int, size: int) -> Outcome:
-        """Stop a thread, copy its registers and up to `size` bytes of its stack, and let it go."""
+    def take(self, pid: int, tid: int, size: int, during: During | None = None) -> Outcome:
+        """Stop a thread, copy its registers and up to `size` bytes of its stack, and let it go.
+
+        `during` is called while it stands still; it must not take long.
+        """
         if tid in self._pending:
             return Outcome.PENDING
         if _ptrace(_SEIZE, tid, None, None) < 0:
             return _refusal(pid, tid)
         started = perf_counter()
         if _ptrace(_INTERRUPT, tid, None, None) < 0:
-            self._pending[tid] = pid
+            self._pending[tid] = pid, during
             return Outcome.PENDING
         status = self._await(tid, started + _PATIENCE_S)
         if status is None:
-            self._pending[tid] = pid
+            self._pending[tid] = pid, during
             return Outcome.PENDING
-        return self._release(pid, tid, status, size, started)
+        return self._release(pid, tid, status, size, started, during)
 
     def _await(self, tid: int, deadline: float) -> int | None:
         for _ in range(_GLANCES):
@@ -104,7 +111,9 @@ class Tracer:
                 return status
         return None
 
-    def _release(self, pid: int, tid: int, status: int, size: int, started: float) -> Outcome:
+    def _release(
+        self, pid: int, tid: int, status: int, size: int, started: float, during: During | None = None
+    ) -> Outcome:
         """Copy what a stopped thread shows and detach; the signal that it was about to get is handed to it."""
         if not os.WIFSTOPPED(status):
             return Outcome.GONE
@@ -115,6 +124,8 @@ class Tracer:
             known = _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at) == 0 and self._vector[1] == self._size
             if known:
                 self._stack.fill(pid, self.words[self._pointer], size)
+                if during is not None:
+                    during()
                 if deliver is None and os.WSTOPSIG(status) == signal.SIGTRAP:
                     self._repair(pid, tid)
         finally:
@@ -144,12 +155,12 @@ class Tracer:
 
         Call it when SIGCHLD came, and now and then.
         """
-        for tid, pid in list(self._pending.items()):
+        for tid, (pid, during) in list(self._pending.items()):
             status = _wait(tid)
             if status is None:
                 continue
             del self._pending[tid]
-            if self._release(pid, tid, status, size, perf_counter()) is Outcome.TAKEN:
+            if self._release(pid, tid, status, size, perf_counter(), during) is Outcome.TAKEN:
                 yield pid, tid
 
     def sweep(self, ours: int) -> None:
@@ -166,7 +177,7 @@ class Tracer:
                 return
             if not tid:
                 return
-            pid = self._pending.pop(tid, tid)
+            pid, _ = self._pending.pop(tid, (tid, None))
             self._release(pid, tid, status, 0, perf_counter())
 
 

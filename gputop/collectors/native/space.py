@@ -6,8 +6,10 @@ import os
 import re
 import time
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from gputop.collectors.native.arch import Arch
+from gputop.collectors.native.elf import Image
 from gputop.collectors.native.memory import read_memory
 from gputop.collectors.native.modules import Mapping, Module, ModuleTable, Site, display_name
 
@@ -50,9 +52,14 @@ def interpreter_data(mappings: list[Mapping]) -> tuple[tuple[int, int], ...]:
 
 
 class AddressSpace:
-    """Code and interpreter data of one process, read again when an address is not known."""
+    """Code and interpreter data of one process, read again when an address is not known.
+
+    Attributes:
+        revision: changes whenever the code that is mapped does.
+    """
 
     def __init__(self, pid: int, arch: Arch, modules: ModuleTable) -> None:
+        self.revision = 0
         self._pid, self._arch, self._modules = pid, arch, modules
         self._mappings: list[Mapping] = []
         self._starts: list[int] = []
@@ -84,6 +91,16 @@ class AddressSpace:
     def is_interpreter_data(self, address: int) -> bool:
         """Does the address lie in CPython's own static data (the GIL does)?"""
         return any(start <= address < end for start, end in self._interpreter)
+
+    def interpreters(self) -> Iterator[tuple[str, Image, int]]:
+        """Yield CPython's program and libraries: file name, image, and how far it was moved when it was loaded."""
+        for mapping in self._mappings:
+            name = os.path.basename(mapping.path)
+            image = self._module(mapping).image if _INTERPRETER.match(name) else None
+            # A segment may begin within the first page of what is mapped for it.
+            last = image.code_address(mapping.offset + _PAGE - 1) if image is not None else None
+            if image is not None and last is not None:
+                yield name, image, mapping.start + _PAGE - 1 - last
 
     def follows_call(self, address: int) -> bool:
         """Is there code at the address, right behind a call instruction?"""
@@ -183,6 +200,7 @@ class AddressSpace:
         code = [mapping for mapping in mappings if mapping.executable]
         if code == self._mappings:
             return False
+        self.revision += 1
         self._mappings, self._starts = code, [mapping.start for mapping in code]
         self._places.clear()
         self._calls.clear()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gputop.collectors.native import syscalls
 from gputop.collectors.native.ledger import Elapsed, Ledger
 from gputop.collectors.native.memory import FIRST_COPY
 from gputop.collectors.native.modules import Site
-from gputop.model import Observation
+from gputop.model import Frame, Observation
 from gputop.text import printable
 
 _LINE_BYTES = 512
@@ -83,6 +84,8 @@ class Task:
         busy_until: it is looked at often up to this time.
         owed_s: seconds that it was held up and that its budget has not paid back yet, as of `looked`.
         held_s: seconds that it was held up since its counters were read.
+        frame: the Python frame that it was in then; None where that is not known.
+        glance: reads where its Python frame is; None where it has none, or that is not known yet.
         alive: it has not ended.
     """
 
@@ -99,6 +102,9 @@ class Task:
         self.copy = FIRST_COPY
         self.busy_until = 0.0
         self.owed_s = self.held_s = 0.0
+        self.frame: Frame | None = None
+        self.glance: Callable[[], None] | None = None
+        self._own_tid = 0
         self._ledger = Ledger()
         self.alive = True
 
@@ -132,6 +138,22 @@ class Task:
             return os.pread(fd, _LINE_BYTES, 0)
         finally:
             os.close(fd)
+
+    @property
+    def own_tid(self) -> int:
+        """Its native id as the process itself sees it, in its own PID namespace."""
+        if not self._own_tid:
+            status = self._read_whole("status")
+            ids = next((line for line in status.splitlines() if line.startswith(b"NSpid:")), b"").split()
+            self._own_tid = int(ids[-1]) if len(ids) > 1 else self.tid
+        return self._own_tid
+
+    def _read_whole(self, name: str) -> bytes:
+        try:
+            with open(f"{self._directory}/{name}", "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
 
     def read_name(self) -> str:
         """Return the kernel's name for it, empty when it has ended."""

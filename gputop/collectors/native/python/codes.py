@@ -1,0 +1,125 @@
+"""Code objects of another process: which function, file and line an instruction belongs to."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from gputop.collectors.native.memory import read_memory
+from gputop.collectors.native.python.layout import Layout
+from gputop.collectors.native.python.lines import LineTable, entries_3_10, entries_3_11
+from gputop.model import Frame
+from gputop.text import NAME_LIMIT, printable
+
+#: Code objects remembered for each process; forgotten together when there are more.
+_MAX_CODES = 20000
+#: Larger tables are not read: that of a function of ten thousand lines is smaller.
+_MAX_TABLE_BYTES = 128 << 10
+#: `PyObject.ob_type`, `PyVarObject.ob_size` (bytes) and `PyASCIIObject.length` (str), `.state`.
+_TYPE, _SIZE, _STATE = 8, 16, 32
+_BYTES_HEADER = 32
+#: `PyASCIIObject.state`, the same in all versions here: bytes a character, one block with the header, ASCII only.
+_KIND_SHIFT, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
+_ENCODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
+_WORD = struct.Struct("<Q")
+_INT = struct.Struct("<i")
+
+
+class Types(NamedTuple):
+    """Addresses of the types that objects must be of to be believed."""
+
+    code: int
+    text: int
+    data: int
+
+
+class _Code(NamedTuple):
+    """A code object: what it consisted of when it was read, and what that means."""
+
+    words: bytes
+    name: str
+    file: str
+    lines: LineTable
+    frames: dict[int, Frame]
+
+
+class Codes:
+    """The code objects of one process. Whatever its memory holds, the worst that comes out is None."""
+
+    def __init__(self, pid: int, layout: Layout, types: Types) -> None:
+        self._pid, self._layout, self._types = pid, layout, types
+        fields = layout.code_file, layout.code_name, layout.code_lines, layout.code_first_line
+        self._first, self._size = min(fields), max(fields) + 8
+        self._known: dict[int, _Code] = {}
+
+    def frame(self, code: int, instruction: int) -> Frame | None:
+        """Return function, file and line; None when there is no such code object, or no such instruction in it.
+
+        Args:
+            code: address of the code object.
+            instruction: address of the instruction; in 3.10 its number.
+        """
+        data = read_memory(self._pid, code, self._size)
+        if len(data) < self._size or _word(data, _TYPE) != self._types.code:
+            return None
+        known = self._known.get(code)
+        if known is None or known.words != data[self._first :]:
+            known = self._read(data)
+            if known is None:
+                return None
+            if len(self._known) >= _MAX_CODES:
+                self._known.clear()
+            self._known[code] = known
+        return _frame(known, self._offset(code, instruction))
+
+    def _offset(self, code: int, instruction: int) -> int:
+        if not self._layout.native_ids:
+            (number,) = _INT.unpack(_WORD.pack(instruction)[: _INT.size])
+            return 2 * int(number)
+        return instruction - code - self._layout.code_instructions
+
+    def _read(self, data: bytes) -> _Code | None:
+        layout = self._layout
+        name, file = self._text(_word(data, layout.code_name)), self._text(_word(data, layout.code_file))
+        table = self._data(_word(data, layout.code_lines))
+        if not name or file is None or not table:
+            return None
+        entries = entries_3_11 if layout.native_ids else entries_3_10
+        first_line = _INT.unpack_from(data, layout.code_first_line)[0]
+        return _Code(data[self._first :], name, file, LineTable(entries(table, first_line)), {})
+
+    def _text(self, address: int) -> str | None:
+        """Return a string, cut where names are cut anyway; None when there is none."""
+        header = read_memory(self._pid, address, _STATE + 4)
+        if len(header) < _STATE + 4 or _word(header, _TYPE) != self._types.text:
+            return None
+        state = header[_STATE]
+        width, length = state >> _KIND_SHIFT & 7, min(_word(header, _SIZE), NAME_LIMIT + 1)
+        if width not in _ENCODINGS or not state & _COMPACT:
+            return None
+        behind = self._layout.ascii_bytes if state & _ASCII else self._layout.compact_bytes
+        data = read_memory(self._pid, address + behind, width * length)
+        return printable(data.decode(_ENCODINGS[width], "replace")) if len(data) == width * length else None
+
+    def _data(self, address: int) -> bytes:
+        """Return a bytes object's content; nothing when there is none."""
+        header = read_memory(self._pid, address, _BYTES_HEADER)
+        if len(header) < _BYTES_HEADER or _word(header, _TYPE) != self._types.data:
+            return b""
+        size = _word(header, _SIZE)
+        return read_memory(self._pid, address + _BYTES_HEADER, size) if size <= _MAX_TABLE_BYTES else b""
+
+
+def _word(data: bytes, offset: int) -> int:
+    value: int = _WORD.unpack_from(data, offset)[0]
+    return value
+
+
+def _frame(code: _Code, offset: int) -> Frame | None:
+    found = code.frames.get(offset)
+    if found is None:
+        line = code.lines.line(offset)
+        if line is None:
+            return None
+        found = code.frames[offset] = Frame(code.name, code.file, max(line, 0))
+    return found

@@ -1,0 +1,105 @@
+"""The few words that tell a thread's current Python frame, copied while the thread stands still."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from gputop.collectors.native.memory import Vector, readv
+from gputop.collectors.native.python.layout import Layout
+
+#: `_PyInterpreterFrame.owner` of a frame that stands for C code (FRAME_OWNED_BY_CSTACK).
+_OF_C = 3
+
+
+class ThreadState:
+    """Where a thread's `PyThreadState` and its frame are.
+
+    Attributes:
+        ident: what must be in the thread's state for it to be this thread's.
+        addresses: of what is read: the thread's state, then what each pointer led to at the last look.
+    """
+
+    __slots__ = ("addresses", "at", "ident", "vectors")
+
+    def __init__(self, address: int, ident: int, sizes: tuple[int, ...]) -> None:
+        self.ident = ident
+        self.addresses = [address, *[0] * (len(sizes) - 1)]
+        self.vectors = (Vector * len(sizes))(*map(Vector, self.addresses, sizes))
+        self.at = ctypes.byref(self.vectors)
+
+    def move(self, place: int, address: int) -> None:
+        """Take note that a pointer leads to another address."""
+        self.addresses[place] = self.vectors[place].base = address
+
+
+class FrameWords:
+    """Reads from a thread's state to its current frame.
+
+    All that is on the way is read at once, from where it was at the last look; where a pointer leads elsewhere now, it
+    is read once more. So a thread that is still in the same frame, or in one at the same depth, takes one read.
+
+    Attributes:
+        lost: the thread's state is not where it was any more.
+    """
+
+    def __init__(self, pid: int, layout: Layout) -> None:
+        self._pid, self._layout = pid, layout
+        thread, frame = layout.thread_span, layout.frame_span
+        between = [(layout.cframe_frame, layout.cframe_frame + 8)] if layout.cframe_frame >= 0 else []
+        spans = [thread, *between, frame]
+        self._sizes = tuple(end - start for start, end in spans)
+        begins = [sum(self._sizes[:place]) for place in range(len(spans))]
+        self._buffer: Any = (ctypes.c_uint64 * (sum(self._sizes) // 8))()
+        places = (ctypes.addressof(self._buffer) + begin for begin in begins)
+        self._here = (Vector * len(spans))(*map(Vector, places, self._sizes))
+        self._here_at = ctypes.byref(self._here)
+        self._total, self._count = sum(self._sizes), len(spans)
+        self._ident = (layout.thread_ident - thread[0]) // 8
+        #: (word that holds a pointer, place of what it leads to, where in that the reading begins)
+        self._pointers = [(begins[place - 1] // 8, place, spans[place][0]) for place in range(1, len(spans))]
+        self._frame = begins[-1] - frame[0]
+        self._start = thread[0]
+        self._code = self._instruction = 0
+        self.lost = False
+
+    def state(self, address: int, ident: int) -> ThreadState:
+        """Return the state of a thread, for `fill`."""
+        return ThreadState(address + self._start, ident, self._sizes)
+
+    def fill(self, state: ThreadState) -> None:
+        """Read a thread's words. It must be stopped, or blocked."""
+        self._code = self._instruction = 0
+        self.lost = False
+        words, addresses = self._buffer, state.addresses
+        for _ in range(self._count):
+            count = readv(self._pid, self._here_at, self._count, state.at, self._count, 0)
+            if count < self._sizes[0] or words[self._ident] != state.ident:
+                self.lost = True
+                return
+            for word, place, offset in self._pointers:
+                address = words[word] + offset
+                if address != addresses[place]:
+                    state.move(place, address)
+                    break
+            else:
+                if count == self._total:
+                    self._keep()
+                return
+
+    def taken(self) -> tuple[int, int]:
+        """Return the addresses of code object and instruction (in 3.10 its number); 0, 0 when there is no frame.
+
+        They are forgotten by that: the next thread's shall not be taken for them.
+        """
+        found = self._code, self._instruction
+        self._code = self._instruction = 0
+        return found
+
+    def _keep(self) -> None:
+        layout, words, frame = self._layout, self._buffer, self._frame
+        owner = layout.frame_owner
+        if owner >= 0 and words[(frame + owner) // 8] >> 8 * (owner % 8) & 0xFF == _OF_C:
+            return
+        self._code = words[(frame + layout.frame_code) // 8]
+        self._instruction = words[(frame + layout.frame_instruction) // 8]
