@@ -33,7 +33,8 @@ def help_text(scene: Scene, width: int) -> list[Line]:
     lines += _paragraph(
         "self: share of the window's wall time in the function itself; total: in it and what it calls. Summed over "
         "threads they may exceed 100 %. n/a: not measured, and never an invented 0. own: what gputop costs, in "
-        "percent of one core; stopped: share of the time that the most stopped thread was held up for a look at it.",
+        "percent of one core; stopped: share of the time that the most stopped thread was held up for a look at it. "
+        "Text is selected with the mouse while Shift is held, or everywhere with --no-mouse.",
         width,
     )
     return lines
