@@ -20,7 +20,7 @@ from tests.screenshots.pictures import CAST, CAST_FROM, CAST_SIZE, PICTURES, STO
 
 TARGET = ROOT / "screenshots"
 #: Width of a PNG of 160 columns, pixels.
-_PIXELS = 1624
+_PIXELS = 1520
 #: Pictures a second in the cast.
 _RATE = 2
 

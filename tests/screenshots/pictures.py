@@ -29,7 +29,7 @@ PICTURES: tuple[Picture, ...] = (
     Picture("flame", "demo", (160, 40), ("F",)),
     Picture("processes", "demo", (120, 12), ("p",)),
     Picture("settings", "demo", (120, 16), ("S",)),
-    Picture("help", "mixed", (120, 90), ("question_mark",)),
+    Picture("help", "mixed", (110, 90), ("question_mark",)),
 )
 
 
