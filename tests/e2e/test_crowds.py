@@ -84,7 +84,7 @@ def test_a_thousand_threads_cost_little_and_are_hardly_slowed() -> None:
     assert len(seen["threads"]) == 1001
     assert watched > 0.9 * alone, f"{watched:.0f} of {alone:.0f} rounds a second"
     assert seen["cost"]["own_cpu"] < 0.35, seen["cost"]
-    assert seen["cost"]["stopped_share"] < 0.01
+    assert seen["cost"]["stopped_share"] < 0.015
     assert any("costs much CPU" in note["what"] and "--own-budget" in note["remedy"] for note in seen["notes"])
     (main,) = [thread for thread in seen["threads"] if thread["main"]]
     assert main["states"].get("python", 0) > 0.3
