@@ -83,8 +83,12 @@ def compare(before: Summary, after: Summary) -> Comparison:
     gpu, states, functions = _gpu(before, after), _states(before, after), _functions(before.functions, after.functions)
     moved = gpu is not None and gpu.clear and abs(gpu.points) >= _WORTH
     better = gpu.points > 0 if gpu is not None and moved else None
-    answer = "; ".join([_of_gpu(gpu, better), *_of_thread(before, after, states), *_of_functions(functions)])
-    return Comparison(before, after, gpu, states, functions, answer, better)
+    answer = [*_of_thread(before, after, states), *_of_functions(functions)]
+    if gpu is not None:
+        answer.insert(0, _of_gpu(gpu, better))
+    elif before.gpus or after.gpus:
+        answer.append("how busy the GPU was is not known for both")
+    return Comparison(before, after, gpu, states, functions, "; ".join(answer) or "nothing to compare", better)
 
 
 # ------------------------------------------------------------------------------------------- what is compared
@@ -181,9 +185,7 @@ def _paired(
 # --------------------------------------------------------------------------------------------------- in words
 
 
-def _of_gpu(gpu: Change | None, better: bool | None) -> str:
-    if gpu is None:
-        return "how busy the GPU was is not known for both"
+def _of_gpu(gpu: Change, better: bool | None) -> str:
     shares = f"{percent(gpu.before or 0.0)} → {percent(gpu.after or 0.0)}"
     if better is None:
         chance = "" if gpu.clear else ", within chance"

@@ -4,6 +4,7 @@ Runs the real app in a pseudo-terminal over a synthetic source whose answers are
 screen is measured:
 
     python -m tests.bench.ui --hz 2 --size 160x48 --scene starved
+    python -m tests.bench.ui --keys F --shows run_epoch       another screen, by its key and a word on it
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def canned(scene: str, hz: float) -> FakeSource:
     return source
 
 
-def measure(scene: str, hz: float, columns: int, rows: int, seconds: float) -> dict[str, float]:
+def measure(
+    scene: str, hz: float, columns: int, rows: int, seconds: float, keys: str = "", shows: str = "hottest"
+) -> dict[str, float]:
     """Return what one run costs, by the name of what was measured."""
     command = [sys.executable, "-c", _CHILD.format(scene=scene, hz=hz)]
     with Terminal(command, columns, rows) as terminal:
@@ -52,6 +55,7 @@ def measure(scene: str, hz: float, columns: int, rows: int, seconds: float) -> d
         first, start_cpu = time.monotonic() - terminal.started, terminal.cpu()
         terminal.expect("decode_image")
         data = time.monotonic() - terminal.started
+        terminal.press(keys)
         terminal.read(3)
         before, at = terminal.cpu(), time.monotonic()
         count = len(terminal.read(seconds))
@@ -62,18 +66,18 @@ def measure(scene: str, hz: float, columns: int, rows: int, seconds: float) -> d
             "first data, s": data,
             "CPU, % of a core": 100 * (terminal.cpu() - before) / took,
             "to the terminal, kB/s": count / took / 1000,
-            "resize, ms": 1000 * _resized(terminal, columns, rows),
+            "resize, ms": 1000 * _resized(terminal, columns, rows, shows),
         }
 
 
-def _resized(terminal: Terminal, columns: int, rows: int) -> float:
+def _resized(terminal: Terminal, columns: int, rows: int, shows: str) -> float:
     """Return how long the first picture in a new size takes, the best of five."""
     took = []
     for step in range(5):
         terminal.read(0.2)
         at = time.monotonic()
         terminal.resize(columns - 1 - step, rows)
-        terminal.expect("hottest")
+        terminal.expect(shows)
         took.append(time.monotonic() - at)
     return min(took)
 
@@ -84,10 +88,13 @@ def main() -> None:
     parser.add_argument("--hz", type=float, default=2.0)
     parser.add_argument("--size", default="160x48")
     parser.add_argument("--scene", default="starved", choices=sorted(SCENES))
+    parser.add_argument("--keys", default="", help="pressed before measuring")
+    parser.add_argument("--shows", default="hottest", help="a word of the screen that the keys open")
     parser.add_argument("--seconds", type=float, default=10.0)
     options = parser.parse_args()
     columns, rows = map(int, options.size.split("x"))
-    for name, value in measure(options.scene, options.hz, columns, rows, options.seconds).items():
+    found = measure(options.scene, options.hz, columns, rows, options.seconds, options.keys, options.shows)
+    for name, value in found.items():
         print(f"{name:>22}  {value:8.2f}")
 
 

@@ -13,7 +13,6 @@ from gputop.analysis.results import Summary, Window
 from gputop.analysis.states import BY_ID
 from gputop.tui.actions import COMPARE
 from gputop.tui.background import spawn
-from gputop.tui.bars import in_order
 from gputop.tui.cells import Line, Span, clock_time, fit, fit_end, line, wrap
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import padded, rule, swatch
@@ -240,6 +239,7 @@ class _Drawn(NamedTuple):
 
 
 def _main_state(change: Change) -> str:
-    if change.name in BY_ID and not change.file:
-        return "dim" if change.name == "idle" else change.name
-    return max(in_order((change.states or {}).items()), key=lambda item: item[1], default=("gpu", 0.0))[0]
+    """Return the style of what a change is of: the state, or what a function does mostly."""
+    states = {change.name: 1.0} if change.name in BY_ID and not change.file else change.states or {"gpu": 1.0}
+    most = max(states, key=states.__getitem__)
+    return "dim" if most == "idle" else most
