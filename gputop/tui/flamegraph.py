@@ -15,9 +15,12 @@ from gputop.model import Frame
 from gputop.tui.bars import in_order, merged
 from gputop.tui.cells import Line, Span, fit, percent, width_of
 from gputop.tui.glyphs import Glyphs
+from gputop.tui.order import Order
 
 #: Names of the path from the root to a call.
 Path = tuple[Key, ...]
+#: Puts the calls of a node in order.
+Ordered = Callable[[Path, FlameNode], Sequence[FlameNode]]
 #: Whether a frame is one that is looked for.
 Wanted = Callable[[Frame], bool]
 #: Colours of modules in the palettes: "hue0" and up; the interpreter and its library have none.
@@ -37,20 +40,41 @@ class Box(NamedTuple):
     width: int
 
 
-def rows(root: FlameNode, width: int, *, by_line: bool) -> list[list[Box]]:
+def _by_weight(_path: Path, node: FlameNode) -> Sequence[FlameNode]:
+    return node.children
+
+
+class Orders:
+    """Remembers how the calls of each node were ordered: neighbours of nearly one time do not change places."""
+
+    def __init__(self, whole: float, zoom: Path, *, by_line: bool, orders: dict[Path, Order]) -> None:
+        self._whole, self._zoom, self._by_line, self._orders = whole, zoom, by_line, orders
+
+    def __call__(self, path: Path, node: FlameNode) -> Sequence[FlameNode]:
+        """Return a node's calls in the order in which they are drawn."""
+        if len(node.children) < 2:
+            return node.children
+        below = {calls.key(child.frame, self._by_line): child for child in node.children}
+        order = self._orders.setdefault((*self._zoom, *path), Order())
+        return [
+            below[key] for key in order.settle({key: child.total / self._whole for key, child in below.items()}, "")
+        ]
+
+
+def rows(root: FlameNode, width: int, *, by_line: bool, ordered: Ordered = _by_weight) -> list[list[Box]]:
     """Return the boxes by depth, the root first; calls of less than a cell's time are left out."""
     scale = width / root.total if root.total else 0.0
     row = [(Box(root, (), 0, width), 0.0)]
     found = []
     while row:
         found.append([box for box, _ in row])
-        row = [placed for box, start in row for placed in _below(box, start, scale, by_line)]
+        row = [placed for box, start in row for placed in _below(box, start, scale, by_line, ordered)]
     return found
 
 
-def _below(box: Box, start: float, scale: float, by_line: bool) -> list[tuple[Box, float]]:
+def _below(box: Box, start: float, scale: float, by_line: bool, ordered: Ordered) -> list[tuple[Box, float]]:
     placed = []
-    for child in box.node.children:
+    for child in ordered(box.path, box.node):
         left, right = round(start * scale), round((start + child.total) * scale)
         if right > left:
             path = (*box.path, calls.key(child.frame, by_line))

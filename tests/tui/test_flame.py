@@ -11,11 +11,12 @@ from gputop.model import Frame
 from gputop.tui import flamegraph
 from gputop.tui.app import GputopApp
 from gputop.tui.cells import width_of
-from gputop.tui.flamegraph import Look
+from gputop.tui.flamegraph import Look, Orders
 from gputop.tui.glyphs import ASCII, BLOCK
+from gputop.tui.order import Order
 from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
-from tests.fakes.program import CALLS
+from tests.fakes.program import CALLS, grown
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, until
 
@@ -73,6 +74,20 @@ def test_a_path_leads_to_its_node_or_to_the_nearest_that_is_left() -> None:
     assert flamegraph.node_at(CALLS, gone, by_line=False) == (main, path[:1])
 
 
+def test_neighbours_of_nearly_one_time_keep_their_places() -> None:
+    """While the picture follows the time, boxes that jump about cannot be read."""
+    orders: dict[flamegraph.Path, Order] = {}
+
+    def shown(one: float, other: float) -> list[str]:
+        tree = grown((((Frame("one", "a.py", 1),), one, {}), ((Frame("other", "a.py", 2),), other, {})))
+        ordered = Orders(tree.total, (), by_line=False, orders=orders)
+        return [box.node.frame.name for box in flamegraph.rows(tree, 80, by_line=False, ordered=ordered)[1]]
+
+    assert shown(5.0, 4.9) == ["one", "other"]
+    assert shown(4.9, 5.0) == ["one", "other"]
+    assert shown(4.0, 6.0) == ["other", "one"]
+
+
 def _large(depth: int, fan: int, total: float) -> FlameNode:
     if depth == 0:
         return FlameNode(Frame("leaf", "/a/b.py", 1), total, total, {"python": 1.0}, ())
@@ -92,7 +107,8 @@ def test_twelve_thousand_nodes_are_drawn_in_time() -> None:
     took = []
     for _ in range(5):
         started = time.thread_time()
-        for row in flamegraph.rows(tree, 160, by_line=False):
+        ordered = Orders(tree.total, (), by_line=False, orders={})
+        for row in flamegraph.rows(tree, 160, by_line=False, ordered=ordered):
             flamegraph.drawn(row, 160, look)
         took.append(time.thread_time() - started)
     assert min(took) < 0.05

@@ -16,8 +16,9 @@ from gputop.tui import flamegraph
 from gputop.tui.actions import FLAME
 from gputop.tui.background import spawn
 from gputop.tui.cells import Line, Span, fit, line, percent
-from gputop.tui.flamegraph import Box, Look, Path
+from gputop.tui.flamegraph import Box, Look, Orders, Path
 from gputop.tui.keys import bindings
+from gputop.tui.order import Order
 from gputop.tui.panels.base import padded, rule
 from gputop.tui.screens.sheet import Sheet
 from gputop.tui.source import Thread
@@ -60,6 +61,7 @@ class Flame(Sheet[None]):
         self._top = 0
         self._boxes: list[list[Box]] = []
         self._hues: dict[str, str] = {}
+        self._orders: dict[Path, Order] = {}
         self._laid_out = (0, 0, False)
 
     # -------------------------------------------------------------------------------------------- asking
@@ -145,7 +147,9 @@ class Flame(Sheet[None]):
         laid_out = (id(zoomed), width, self.view.by_line)  # the boxes keep the node, so that its identity stays its own
         if self._laid_out != laid_out:
             self._laid_out = laid_out
-            self._boxes = flamegraph.rows(zoomed, width, by_line=self.view.by_line)
+            assert self._root is not None, "what is zoomed is part of it"
+            ordered = Orders(self._root.total, self._zoom, by_line=self.view.by_line, orders=self._orders)
+            self._boxes = flamegraph.rows(zoomed, width, by_line=self.view.by_line, ordered=ordered)
 
     def _title(self, width: int) -> Line:
         scene = self._gputop.scene
@@ -267,11 +271,13 @@ class Flame(Sheet[None]):
     def action_invert(self) -> None:
         """Turn the tree round: functions on top, their callers below."""
         self._inverted, self._zoom, self._selected = not self._inverted, (), ()
+        self._orders.clear()
         self.draw()
 
     def action_lines(self) -> None:
         """Tell calls from different lines apart, or not."""
         self.view.by_line, self._zoom, self._selected = not self.view.by_line, (), ()
+        self._orders.clear()
         self._gputop.changed()
 
     def action_alone(self) -> None:
