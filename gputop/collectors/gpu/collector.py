@@ -23,6 +23,13 @@ from gputop.model import GpuBatch, GpuReading, Note, ProcessInfo
 #: Shortest time between two looks at the GPUs: asking the driver ten times a second slows the programs that use it.
 SHORTEST_S = 0.25
 
+#: A driver that has not answered for so long is said to hang; looked at so often, seconds.
+PATIENCE_S, WATCH_EVERY_S = 5.0, 0.5
+
+_SILENT = Remark(
+    "the GPU driver does not answer", "see dmesg; does nvidia-smi hang too? A reset or a reboot may be needed"
+)
+
 #: How long `stop` waits for the thread; a driver that hangs keeps it, and it is left behind as a daemon.
 JOIN_S = 0.2
 
@@ -53,10 +60,14 @@ class GpuCollector:
         self._said: Mapping[str, Remark] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gputop-gpu", daemon=True)
+        self._watch = threading.Thread(target=self._watch_driver, name="gputop-gpu-watch", daemon=True)
+        #: When the driver was asked what it has not answered yet (real time).
+        self._asked: float | None = None
 
     def start(self) -> None:
         """Begin to sample; returns before pynvml is imported."""
         self._thread.start()
+        self._watch.start()
 
     def follow(self, processes: tuple[ProcessInfo, ...]) -> None:
         """Tell these processes' part of each GPU from now on."""
@@ -77,19 +88,34 @@ class GpuCollector:
     def stop(self) -> None:
         """Ask the thread to end and leave it behind when the driver holds it."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(JOIN_S)
+        for thread in (self._watch, self._thread):
+            if thread.is_alive():
+                thread.join(JOIN_S)
+
+    def _watch_driver(self) -> None:
+        """Say that the driver hangs, as the thread that asks it cannot, and withdraw it when it has answered."""
+        told = False
+        while not self._stopping.wait(WATCH_EVERY_S):
+            asked = self._asked
+            hangs = asked is not None and time.monotonic() - asked > PATIENCE_S
+            if hangs != told:
+                told = hangs
+                what, remedy = _SILENT if hangs else ("", "")
+                self._emit(Note(self._clock(), "gpu", "silent", what, remedy))
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._asked = time.monotonic()
             try:
                 self._sample()
             except Stopping:
                 return
             except Unavailable as trouble:
+                self._asked = None
                 self._say({"driver": trouble.remark})
                 self._stopping.wait(trouble.retry_s)
             except Exception as error:  # a fault of ours may cost the GPU part, never the rest of gputop
+                self._asked = None
                 self._say({"driver": Remark(f"reading the GPUs failed: {error!r}", "please report this")})
                 self._stopping.wait(Unavailable("").retry_s)
 
@@ -102,6 +128,7 @@ class GpuCollector:
             while True:
                 started = self._clock()
                 rows = self._look(backend, rows)
+                self._asked = None
                 self._say(backend.remarks())
                 if self._stopping.wait(max(SHORTEST_S / 2, self._period - (self._clock() - started))):
                     return
@@ -124,7 +151,9 @@ class GpuCollector:
         fresh: dict[int, GpuReading] = {}
         curves: dict[int, Curve] = {}
         emitted = self._clock()
+        self._asked = time.monotonic()
         for seen in backend.read(self._watched):
+            self._asked = time.monotonic()
             fresh[seen.reading.index] = seen.reading
             curves[seen.reading.index] = seen.curve
             if self._clock() - emitted > self._period:

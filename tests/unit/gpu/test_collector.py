@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.collectors.gpu import collector
 from gputop.collectors.gpu.collector import GpuCollector
 from gputop.model import NA, Batch, GpuBatch, Note, ProcessInfo, known
 from tests.fakes import gpus
@@ -178,7 +179,7 @@ def hanging(nvml: Nvml, tmp_path: Path) -> Iterator[None]:
     (tmp_path / "hang").touch()
     nvml.script(f"hang nvmlInit {tmp_path / 'hang'}")
     yield
-    (tmp_path / "hang").unlink()
+    (tmp_path / "hang").unlink(missing_ok=True)
 
 
 @NVML
@@ -186,6 +187,23 @@ def test_t30_driver_that_hangs_does_not_hold_stop(hanging: None, run: Run) -> No
     time.sleep(0.2)
     assert run.stop() < 0.3
     assert run.collector._thread.is_alive(), "it is left behind as a daemon"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collector that waits for the driver for a moment only before it says so."""
+    monkeypatch.setattr(collector, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(collector, "WATCH_EVERY_S", 0.02)
+
+
+@NVML
+def test_driver_that_hangs_is_named_until_it_answers(impatient: None, hanging: None, run: Run, tmp_path: Path) -> None:
+    note = run.note()
+    assert (note.key, note.what) == ("silent", "the GPU driver does not answer")
+    assert "dmesg" in note.remedy
+    (tmp_path / "hang").unlink()
+    withdrawn = next(note for note in iter(run.note, None) if note.key == "silent")
+    assert withdrawn.what == ""
 
 
 @pytest.fixture
@@ -231,6 +249,7 @@ def test_t38_every_value_is_a_number_or_null(nvml: Nvml) -> None:
 
 PROGRAM = """
 import sys, time
+from gputop.collectors.gpu import collector
 from gputop.collectors.gpu.collector import GpuCollector
 assert "pynvml" not in sys.modules
 batches = []
