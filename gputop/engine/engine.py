@@ -220,7 +220,9 @@ class Engine:
 
     def code(self, file: str) -> Code:
         """Return a source file of the target, or why it cannot be shown; as slow as its disk."""
-        return code.read(file, self.session.root, live=True)
+        ended = self.exited is not None
+        remark = "the program has ended; this is the file of that name as it is now" if ended else ""
+        return code.read(file, self.session.root, live=not ended, remark=remark)
 
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on; the budgets still bind."""

@@ -73,7 +73,9 @@ class Replay:
     def code(self, file: str) -> Code:
         """Return a source file of the recorded program, or why it cannot be shown; as slow as its disk."""
         host = self.session.hostname
-        return code.read(file, self.session.root, live=False, elsewhere="" if host == os.uname().nodename else host)
+        here = host == os.uname().nodename
+        remark = "" if here else f"recorded on {host}; this is the file of that name on this machine"
+        return code.read(file, self.session.root, live=False, remark=remark)
 
     def route(self) -> Route:
         """Return that only the sampled trace is possible."""

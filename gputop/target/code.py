@@ -34,12 +34,13 @@ class Code:
     remark: str = ""
 
 
-def read(file: str, process: ProcessInfo, *, live: bool, elsewhere: str = "") -> Code:
+def read(file: str, process: ProcessInfo, *, live: bool, remark: str = "") -> Code:
     """Return a source file of a process; may be slow where the disk is.
 
     Arguments:
-        live: the process is there, so that its own root and working directory count.
-        elsewhere: the machine that the recording was made on, when it was another one than this.
+        live: the process is there, so that its own root and working directory count (containers, private mounts); else
+            the file of that name on this machine is taken.
+        remark: what the reader should know about a file that is shown.
     """
     if not file or file.startswith("<"):
         return Code(missing="there is no source file: this code was made at run time, or is built into Python")
@@ -52,7 +53,7 @@ def read(file: str, process: ProcessInfo, *, live: bool, elsewhere: str = "") ->
         if process.started_unix and os.fstat(opened.fileno()).st_mtime > process.started_unix + _SLACK:
             return Code(missing="the file changed since the program started; its lines may be others now")
         text = opened.read(LIMIT + 1)
-    return _code(text, f"recorded on {elsewhere}; this is the file of this machine" if elsewhere else "")
+    return _code(text, remark)
 
 
 def _code(text: bytes, remark: str) -> Code:
@@ -83,10 +84,7 @@ def _path(file: str, process: ProcessInfo, live: bool) -> str:
         return file
     if not file.startswith("/"):
         file = os.path.normpath(os.path.join(os.readlink(f"/proc/{process.pid}/cwd"), file))
-    root = inside(process.pid, "/")
-    if os.path.samefile(root, "/"):
-        return file
-    return resolved(root, file)
+    return resolved(inside(process.pid, "/"), file)
 
 
 def resolved(root: str, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,10 +68,31 @@ def test_only_so_much_of_a_file(tmp_path: Path) -> None:
     assert len(found.lines[0]) == 400
 
 
-def test_a_recording_of_another_machine_says_so(tmp_path: Path) -> None:
-    found = code.read(str(_file(tmp_path, "x = 1\n")), ME, live=False, elsewhere="node7")
-    assert found.lines == ("x = 1",)
-    assert found.remark == "recorded on node7; this is the file of this machine"
+def test_what_the_reader_should_know_goes_along(tmp_path: Path) -> None:
+    found = code.read(str(_file(tmp_path, "x = 1\n")), ME, live=False, remark="recorded on node7")
+    assert found == code.Code(("x = 1",), remark="recorded on node7")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a mount namespace here")
+def test_a_program_with_mounts_of_its_own_shows_its_own_file(tmp_path: Path) -> None:
+    """A container's file, where this machine has another one of the same name."""
+    here, there = tmp_path / "app", tmp_path / "image"
+    here.mkdir()
+    there.mkdir()
+    _file(here, "ours = 1\n")
+    _file(there, "theirs = 1\n")
+    script = f"mount --bind {there} {here} && echo ready && exec cat"
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        if program.stdout.readline() != "ready\n":
+            pytest.skip("no mount namespaces here")
+        process = ProcessInfo(program.pid, 1, time.time() + 60, ("cat",))
+        found = code.read(str(here / "job.py"), process, live=True)
+        program.communicate("")
+    assert found.lines == ("theirs = 1",)
+    assert code.read(str(here / "job.py"), ME, live=True).lines == ("ours = 1",)
 
 
 def test_a_process_that_is_gone(tmp_path: Path) -> None:
