@@ -29,7 +29,7 @@ def run(invocation: Invocation) -> int:
 
 def _whole(path: Path, duration: float | None) -> Summary:
     """Return the summary of a recording, or of its last seconds."""
-    from gputop.engine import Replay
+    from gputop.engine.replay import Replay
 
     replay = Replay(path)
     span = replay.span()

@@ -30,7 +30,7 @@ def _recorded(invocation: Invocation) -> int:
         raise UsageError("both a file and a target were given", "give one of them")
     if flags.file.name.endswith((".json", ".json.gz")):
         return _trace(flags.file, flags.json)
-    from gputop.engine import Replay
+    from gputop.engine.replay import Replay
 
     replay = Replay(flags.file)
     span = replay.span()

@@ -64,7 +64,7 @@ def _ended_by(number: int, opened: Opened) -> int:
 def replay(invocation: Invocation) -> int:
     """Show the screen over a recording."""
     _need_terminal()
-    from gputop.engine import Replay
+    from gputop.engine.replay import Replay
 
     source = Replay(invocation.flags.file)
     from gputop.tui.app import show

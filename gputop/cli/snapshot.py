@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gputop.cli.arguments import Invocation
 from gputop.cli.watch import watching
-from gputop.engine import Replay
+from gputop.engine.replay import Replay
 from gputop.errors import OK
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options

@@ -6,9 +6,9 @@ names only as text, so a hostile function name stays a name.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from typing import NamedTuple
-from xml.sax import saxutils
 
 from gputop.analysis import hot
 from gputop.analysis.results import FlameNode, States
@@ -109,7 +109,7 @@ def page(shot: Shot) -> Iterator[str]:
 
 def escape(text: str) -> str:
     """Return text that is safe inside an element; characters that XML does not allow at all are replaced."""
-    return saxutils.escape(printable(text))
+    return html.escape(printable(text), quote=False)
 
 
 def _title(shot: Shot) -> str:

@@ -15,7 +15,8 @@ import jsonschema
 import pytest
 
 from gputop.config import Settings
-from gputop.engine import Engine, Replay
+from gputop.engine import Engine
+from gputop.engine.replay import Replay
 from gputop.model import Window
 from gputop.report.document import document as as_document
 from gputop.report.text import text

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from textual.pilot import Pilot
 
 from gputop.config import Settings
-from gputop.engine import Replay
+from gputop.engine.replay import Replay
 from gputop.model import Window
 from gputop.target.code import Code
 from gputop.tui.app import GputopApp

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import shutil
 import stat
@@ -52,6 +51,8 @@ def _candidates() -> Iterator[Path]:
 
 
 def _distribution_files() -> Iterator[Path]:
+    import importlib.metadata  # 15 ms that nobody waits for where py-spy lies beside the interpreter
+
     try:
         files = importlib.metadata.files(_NAME) or ()
     except importlib.metadata.PackageNotFoundError:
