@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gputop.analysis import diagnose, hot, roles, tiles, timeline
+from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.gpus import efficiency
@@ -76,7 +77,7 @@ def summarise(
         energy_j={index: _growth([row.gpu.metric("energy_j") for row in mine]) for index, mine in rows.items()},
         efficiency={index: efficiency(mine) for index, mine in rows.items()},
         verdict=diagnose.verdict(facts),
-        cost=store.cost(window.end),
+        cost=own_cost(store.costs(Window(max(window.start, window.end - COST_OVER_S), window.end))),
         notes=store.notes(),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),

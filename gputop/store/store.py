@@ -208,14 +208,12 @@ class Store:
         with self._lock:
             return tuple(sorted(self._ring.notes.values(), key=lambda note: note.time))
 
-    def cost(self, at: float) -> CostBatch | None:
-        """Return gputop's own cost at a time; None when none was measured before it."""
+    def costs(self, window: Window) -> tuple[CostBatch, ...]:
+        """Return what gputop itself cost, each time it was measured in the window, oldest first."""
         with self._lock:
-            for index in reversed(self._ring.order):
-                for cost in reversed(self._ring.chunks[index].costs):
-                    if cost.time <= at:
-                        return cost
-        return None
+            chunks = [self._ring.chunks[index] for index in sorted(self._ring.order)]
+            found = [cost for chunk in chunks for cost in chunk.costs if window.start < cost.time <= window.end]
+        return tuple(found)
 
 
 def _seen(track: Track, window: Window) -> bool:

@@ -266,14 +266,14 @@ def test_notes_replace_and_withdraw() -> None:
     assert [note.source for note in store.notes()] == ["gpu"]
 
 
-def test_cost_is_the_newest_one_before() -> None:
+def test_costs_are_those_of_the_window() -> None:
     store = Store()
     costs = [CostBatch(time, {"peek": 0.1}, 0.0, 100.0, 50.0, 0.0) for time in (1.0, 30.0)]
     for cost in costs:
         store.add(cost)
-    assert store.cost(0.5) is None
-    assert store.cost(29.0) == costs[0]
-    assert store.cost(float("inf")) == costs[1]
+    assert store.costs(Window(0.0, 0.5)) == ()
+    assert store.costs(Window(0.0, 29.0)) == (costs[0],)
+    assert store.costs(Window(0.0, float("inf"))) == tuple(costs)
 
 
 def test_quality_counts_windows_in_part() -> None:
