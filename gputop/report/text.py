@@ -125,7 +125,7 @@ def _threads(rows: tuple[ThreadRow, ...]) -> Iterator[str]:
     for row in rows[:_THREADS]:
         shares = sorted(row.states.items(), key=lambda item: -item[1])
         split = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares[:4] if share >= _FLOOR)
-        yield f"  {row.name[:28]:<28} {row.role:<10} cpu {_value(row.cpu, '{:6.1%}')}  {split}"
+        yield f"  {row.name[:28]:<28} {row.role:<10} cpu {_share(row.cpu, 5.1)}  {split}"
     if len(rows) > _THREADS:
         yield f"  … and {len(rows) - _THREADS} more"
     yield ""
@@ -141,8 +141,8 @@ def _machine(summary: Summary) -> Iterator[str]:
     if summary.cost is not None:
         cost = summary.cost
         yield (
-            f"cost   gputop used {sum(cost.own_cpu.values()):.1%} of a core, held the program up {cost.stopped:.2%} "
-            f"of the time, {cost.failed:.1%} of samples failed"
+            f"cost   gputop used {_share(sum(cost.own_cpu.values()), 0.1)} of a core, held the program up "
+            f"{_share(cost.stopped, 0.2)} of the time, {_share(cost.failed, 0.1)} of samples failed"
         )
 
 
@@ -151,8 +151,8 @@ def _gpu(gpu: GpuReading) -> str:
         return f"gpu {gpu.index}  {gpu.name}: {gpu.error}"
     used, total = gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
     return (
-        f"gpu {gpu.index}  {gpu.name}: busy {_value(gpu.metric('utilization'), '{:.0%}')}, "
-        f"this process {_value(gpu.target.sm, '{:.0%}')} of its SMs, memory {_gib(used)} of {_gib(total)}, "
+        f"gpu {gpu.index}  {gpu.name}: busy {_share(gpu.metric('utilization'))}, "
+        f"this process {_share(gpu.target.sm)} of its SMs, memory {_gib(used)} of {_gib(total)}, "
         f"{_value(gpu.metric('power_w'), '{:.0f} W')}, {_value(gpu.metric('temperature_c'), '{:.0f} °C')}"
     )
 
@@ -165,6 +165,11 @@ def _notes(summary: Summary) -> Iterator[str]:
 def percent(share: float) -> str:
     """Return a share as six characters, "  9.4 %"-like, aligned."""
     return f"{100 * share:5.1f} %"
+
+
+def _share(value: Value, form: float = 0.0) -> str:
+    """Return "9.4 %" or N/A; `form` is width.digits as in a format specification."""
+    return "N/A" if isinstance(value, NA) else f"{100 * value:{form}f} %"
 
 
 def _bar(share: float, width: int = 20) -> str:
