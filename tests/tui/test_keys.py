@@ -10,6 +10,7 @@ import pytest
 from gputop.errors import SnapshotError
 from gputop.tui.actions import ACTIONS, APP, OVERVIEW, on
 from gputop.tui.app import GputopApp
+from gputop.tui.canvas import Canvas
 from gputop.tui.screens.compare import Compare
 from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
@@ -156,6 +157,21 @@ async def test_the_filter_narrows_while_typing() -> None:
         assert "filter conv" in text(app, "hot")
         await pilot.press("escape")
         assert app.scene.view.filter == ""
+
+
+@pytest.mark.parametrize("keys", [["slash"], ["f", "slash"], ["F", "slash"], ["t", "f4"]])
+async def test_one_types_in_the_last_row_between_its_words(keys: list[str]) -> None:
+    """The line lies over the row; were it beside it, everything would be drawn again in another size."""
+    async with running(size=(100, 30)) as (app, pilot):
+        await pilot.press(*keys)
+        line = app.screen.query_one("Input")
+        for width in (100, 60):
+            await pilot.resize_terminal(width, 30)
+            await until(pilot, lambda: line.region == (9, 29, app.size.width - 32, 1))
+            last = next(canvas for canvas in app.screen.query(Canvas) if canvas.region.bottom == 30)
+            assert last.text.splitlines()[-1].endswith("Enter keep  Esc clear")
+        assert not app.screen.show_vertical_scrollbar
+        assert not app.screen.show_horizontal_scrollbar
 
 
 async def test_escape_while_typing_clears_the_filter() -> None:

@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 
 #: One step in time, as a share of the window.
 _STEP = 1 / 12
+#: Cells of the last row that are not for typing: what it is for, and the keys that end it.
+_AROUND = 32
 #: A marked range is at least this long, seconds: shorter ones hold too few samples to say anything.
 _LEAST_RANGE = 0.5
 
@@ -34,9 +36,12 @@ class GputopScreen(Screen[Result]):
     """
 
     NAME: ClassVar[str] = ""
+    # The line to type in lies over the last row, between the words that `gputop.tui.hints.prompt` draws there.
     DEFAULT_CSS = """
+    GputopScreen { layers: default above; overflow: hidden; }
     GputopScreen Input, GputopScreen Input:focus {
-        border: none; height: 1; padding: 0 1; background: $surface; dock: bottom;
+        layer: above; dock: bottom; height: 1; margin: 0 0 0 9; padding: 0 1; border: none;
+        background: $surface;
     }
     """
 
@@ -83,10 +88,20 @@ class GputopScreen(Screen[Result]):
 
         if not self.query(Input):
             line = Input(text, placeholder=placeholder, compact=True)
+            line.styles.width = self._room()
             self.mount(line)
             line.focus()
             self._gputop.scene.prompt = what
             self.draw()
+
+    def _room(self) -> int:
+        """Return the width of the line to type in."""
+        return max(8, self.size.width - _AROUND)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the line to the screen."""
+        for line in self.query("Input"):
+            line.styles.width = self._room()
 
     def typed(self, what: str, text: str) -> None:
         """Take what has been typed so far."""
