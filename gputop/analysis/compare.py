@@ -21,6 +21,8 @@ from gputop.model import NA, Value
 _LEAST = 0.005
 #: Changes smaller than this are not worth a sentence, whatever statistics say.
 _WORTH = 0.03
+#: Smaller ones are none.
+_SEEN = 0.005
 #: Fewer steps of the timeline than this tell nothing about how much a share varies.
 _FEWEST = 8
 
@@ -55,6 +57,11 @@ class Change:
     def clear(self) -> bool:
         """Return whether the difference is more than chance makes, as far as that is known."""
         return self.noise is None or abs(self.points) > self.noise
+
+    @property
+    def remark(self) -> str:
+        """Return what to know about a difference that can be seen but may be chance; empty for others."""
+        return "" if self.clear or abs(self.points) < _SEEN else "within chance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,7 @@ def _paired(
 def _of_gpu(gpu: Change, better: bool | None) -> str:
     shares = f"{percent(gpu.before or 0.0)} → {percent(gpu.after or 0.0)}"
     if better is None:
-        chance = "" if gpu.clear else ", within chance"
+        chance = f", {gpu.remark}" if gpu.remark else ""
         return f"the GPU is as busy as before{chance} ({shares})"
     return f"the GPU is {'busier' if better else 'less busy'}: {shares}"
 

@@ -89,8 +89,8 @@ def _worth(change: Change) -> bool:
 
 
 def _line(name: str, change: Change) -> str:
-    remark = "" if change.clear else "  within chance"
-    return f"  {name[:22]:<22} {_share(change.before)}  {_share(change.after)}  {points(change.points)}{remark}"
+    shares = f"  {name[:22]:<22} {_share(change.before)}  {_share(change.after)}  {points(change.points)}"
+    return f"{shares}  {change.remark}".rstrip()
 
 
 def _share(share: float | None) -> str:

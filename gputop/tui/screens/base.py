@@ -145,8 +145,8 @@ class GputopScreen(Screen[Result]):
         if self.view.range is not None:
             self._gputop.look_at_range(_moved(self.view.range, steps, span))
             return
-        end = (self.view.paused or span.end) + steps * _STEP * self.view.seconds
-        self.view.paused = min(span.end, max(span.start + _STEP * self.view.seconds, end))
+        step = _STEP * min(self.view.seconds, span.seconds)
+        self.view.paused = min(span.end, max(span.start + step, (self.view.paused or span.end) + steps * step))
         self._gputop.ask(anew=True)
         self.draw()
 

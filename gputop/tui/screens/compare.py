@@ -208,7 +208,7 @@ class _Drawn(NamedTuple):
         ]
         if self.width >= _WIDE:
             spans += [(" ", "text"), *self._bar(change, clear)]
-            spans.append(("  " + (more if change.clear else "within chance"), "dim"))
+            spans.append(("  " + (change.remark or more), "dim"))
         return line(spans, self.width)
 
     def function(self, change: Change) -> Line:

@@ -257,14 +257,14 @@ class Flame(Sheet[None]):
 
     def action_back(self) -> None:
         """Undo the search, then the zoom, then close."""
-        if self._gputop.scene.said or not (self._needle or self._zoom):
-            super().action_back()
-        elif self._needle:
+        if self._needle:
             self._needle = ""
-            self.draw()
-        else:
+        elif self._zoom:
             self._selected, self._zoom, self._top = (*self._zoom, *self._selected), (), 0
-            self.draw()
+        else:
+            super().action_back()
+            return
+        self.draw()
 
     # ------------------------------------------------------------------------------------------- choices
 

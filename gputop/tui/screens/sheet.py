@@ -59,9 +59,5 @@ class Sheet(GputopScreen[Result]):
         return hints.foot(self.NAME, spans, width)
 
     def action_back(self) -> None:
-        """Clear what was said, then close the screen."""
-        if self._gputop.scene.said:
-            self._gputop.scene.message = None
-            self.draw()
-        else:
-            self.dismiss(None)
+        """Close the screen; what was said goes away by itself."""
+        self.dismiss(None)

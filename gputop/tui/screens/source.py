@@ -174,8 +174,8 @@ class SourceScreen(Sheet[None], RowsScreen):
             self._gputop.say(f"no line holds “{self.view.search}”", "warn")
 
     def action_back(self) -> None:
-        """Undo the message or the search, then close."""
-        if self.view.search and not self._gputop.scene.said:
+        """Undo the search, then close."""
+        if self.view.search:
             self.view.search = ""
             self.draw()
         else:

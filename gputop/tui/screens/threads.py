@@ -115,14 +115,14 @@ class Threads(Sheet[None]):
         self.dismiss(None)
 
     def action_back(self) -> None:
-        """Undo the message, the search, the filter; then close."""
-        if self._gputop.scene.said or not (self._needle or self._filter):
-            super().action_back()
-            return
+        """Undo the search, then the filter; then close."""
         if self._needle:
             self._needle = ""
-        else:
+        elif self._filter:
             self._filter = ""
+        else:
+            super().action_back()
+            return
         self.draw()
 
     def action_search(self) -> None:
