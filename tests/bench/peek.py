@@ -34,18 +34,25 @@ _STOPS = """
 import signal, sys, time
 from gputop.collectors.native.arch import here
 from gputop.collectors.native.memory import FIRST_COPY, StackCopy
+from gputop.collectors.native.modules import ModuleTable
+from gputop.collectors.native.process import Process, Tools
 from gputop.collectors.native.ptrace import Outcome, Tracer
+from gputop.collectors.native.unwind import Unwinder
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-tracer, pid, held = Tracer(here(), StackCopy()), int(sys.argv[1]), []
-for _ in range(1000):
-    if tracer.take(pid, pid, FIRST_COPY) is Outcome.TAKEN:
-        held.append(tracer.held_s * 1e6)
+arch, stack, pid, held = here(), StackCopy(), int(sys.argv[1]), ([], [])
+tracer = Tracer(arch, stack)
+process = Process(pid, 0.0, Tools(arch, ModuleTable(arch.elf_machine), stack, tracer, Unwinder(arch)))
+(task,) = process.discover(time.monotonic(), 10)
+for number in range(2000):
+    if tracer.take(pid, pid, FIRST_COPY, task.glance if number % 2 else None) is Outcome.TAKEN:
+        held[number % 2].append(tracer.held_s * 1e6)
     while tracer.pending:
         signal.sigtimedwait({signal.SIGCHLD}, 0.01)
         list(tracer.late(0))
-    time.sleep(0.004)
-held.sort()
-print(*(round(held[int(len(held) * share)]) for share in (0, 0.5, 0.9, 0.99)))
+    time.sleep(0.003)
+for times in held:
+    times.sort()
+    print(*(round(times[int(len(times) * share)]) for share in (0, 0.5, 0.9, 0.99)))
 """
 
 
@@ -59,12 +66,14 @@ def program(source: str) -> Iterator[int]:
         process.kill()
 
 
-def stops() -> str:
-    """Return the time that a running thread is held up by one look."""
+def stops() -> Iterator[str]:
+    """Yield the time that a running thread is held up by one look: without its Python frame, and with it."""
     with program(_READY + _BUSY) as pid:
         command = [sys.executable, "-c", _STOPS, str(pid)]
-        least, median, most, worst = subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.split()
-    return f"min {least} µs, median {median} µs, p90 {most} µs, p99 {worst} µs"
+        output = subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout
+    for line in output.splitlines():
+        least, median, most, worst = line.split()
+        yield f"min {least} µs, median {median} µs, p90 {most} µs, p99 {worst} µs"
 
 
 def cost(source: str, seconds: float) -> str:
@@ -94,7 +103,8 @@ def cost(source: str, seconds: float) -> str:
 
 def bench(seconds: float) -> None:
     """Print the table."""
-    print(f"{'one stop':28}{stops()}", flush=True)
+    for name, times in zip(("one stop, native stack only", "one stop"), stops(), strict=True):
+        print(f"{name:28}{times}", flush=True)
     rows = {"one busy, 40 parked": _PARKED.format(count=40) + _READY + _BUSY}
     rows["one busy, 1000 parked"] = _PARKED.format(count=1000) + _READY + _BUSY
     if importlib.util.find_spec("torch"):

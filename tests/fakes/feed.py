@@ -79,8 +79,11 @@ class Feed:
     def _peeks(self, start: float) -> PeekBatch:
         seen = self._random.sample(self._seen, 15)
         pick, rest = self._random.randrange, len(seen)
+        frames = tuple(dict.fromkeys(stack[-1] for stack in self._stacks))
         samples = [
-            PeekSample(start + 0.02 * (tick + 1), tid, pick(rest), 0.02, 0.001 * (pick(10) == 0))
+            PeekSample(
+                start + 0.02 * (tick + 1), tid, pick(rest), 0.02, 0.001 * (pick(10) == 0), pick(len(frames) + 1) - 1
+            )
             for tick in range(25)
             for tid in self.busy
         ]
@@ -88,7 +91,7 @@ class Feed:
             PeekSample(start + 0.25 * (tick + 1), tid, rest, 0.25, 0.0) for tick in range(2) for tid in self.parked
         )
         names = dict.fromkeys((*self.busy, *self.parked), "python")
-        return PeekBatch(PID, start, start + 0.5, (*seen, PARKED), tuple(samples), names, 25, 0.002, 0, 50.0)
+        return PeekBatch(PID, start, start + 0.5, (*seen, PARKED), tuple(samples), names, 25, 0.002, 0, 50.0, frames)
 
     def _stacks_of(self, start: float) -> StackBatch:
         begin, end = start + 0.01, start + 1.0

@@ -84,6 +84,17 @@ def peeks(tid: int, seen: Sequence[Seen], pid: int = PID, period: float = 0.02, 
     return PeekBatch(pid, 0.0, 0.0, observations, tuple(samples), {tid: f"comm{tid}"})
 
 
+def looks(tid: int, rows: Sequence[tuple[float, Observation, Frame | None]], period: float = 0.02) -> PeekBatch:
+    """Return single looks at (time, what was seen, the frame that the thread was in)."""
+    observations = tuple(dict.fromkeys(observation for _, observation, _ in rows))
+    frames = tuple(dict.fromkeys(frame for _, _, frame in rows if frame))
+    samples = tuple(
+        PeekSample(time, tid, observations.index(seen), period, 0.0, frames.index(frame) if frame else -1)
+        for time, seen, frame in rows
+    )
+    return PeekBatch(PID, 0.0, 0.0, observations, samples, {tid: f"comm{tid}"}, frames=frames)
+
+
 def stacks(tid: int, stood: Sequence[Stood], pid: int = PID, name: str = "MainThread") -> StackBatch:
     """Return Python stacks as one batch."""
     different = tuple(dict.fromkeys(stack for _, _, stack in stood))

@@ -195,6 +195,8 @@ def test_any_byte_damaged_does_no_harm(tmp_path: Path) -> None:
         encode(PeekBatch(7, 0, 1, (), (PeekSample(1.0, 7, 0, 0.5, 0.0),), {})),
         encode(PeekBatch(7, 0, 1, (Observation(),), (PeekSample(1.0, 7, -1, 0.5, 0.0),), {})),
         encode(PeekBatch(7, 0, 1, (Observation(),), (PeekSample(1.0, 7, 0, -0.5, 0.0),), {})),
+        encode(PeekBatch(7, 0, 1, (Observation(),), (PeekSample(1.0, 7, 0, 0.5, 0.0, 0),), {})),
+        encode(PeekBatch(7, 0, 1, (Observation(),), (PeekSample(1.0, 7, 0, 0.5, 0.0, -2),), {})),
         encode(StackBatch(7, 0, 1, {}, ((),), (StackSegment(7, 2.0, 1.0, 0),), 1, 0, 1.0)),
         encode(StackBatch(7, 0, 1, {}, ((),), (StackSegment(7, 0.0, 1.0, 9),), 1, 0, 1.0)),
         encode(HostBatch(1e10, 0.5, (), (), 0.0, 0.0, (), ())),

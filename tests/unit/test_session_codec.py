@@ -36,6 +36,14 @@ def test_every_batch_survives(data: st.DataObject, kind: type[Any]) -> None:
     assert decode(encode(batch)) == batch
 
 
+def test_looks_recorded_before_they_had_frames() -> None:
+    batch = model.PeekBatch(7, 0.0, 1.0, (model.Observation(),), (model.PeekSample(1.0, 7, 0, 0.5, 0.0),), {})
+    name, body = json.loads(encode(batch))
+    del body["frames"]
+    body["samples"] = [sample[:5] for sample in body["samples"]]
+    assert decode(json.dumps([name, body])) == batch
+
+
 @given(st.lists(kinds.flatmap(st.from_type), max_size=5))
 def test_any_well_typed_recording_can_be_stored(batches: list[Batch]) -> None:
     """Numbers may be absurd, names empty, references wrong: the reader refuses it, or the store keeps it, and the

@@ -24,6 +24,7 @@ from tests.unit.analysis_tools import (
     SYNC,
     WORKER,
     host,
+    looks,
     peeks,
     stacks,
     stored,
@@ -137,6 +138,65 @@ def test_time_of_a_stack_without_looks_takes_the_rest_of_it_and_is_counted() -> 
     assert times["decode"] == pytest.approx({"python": 4.0, "native": 4.0}, abs=1e-5)
     assert times["step"] == pytest.approx({"python": 1.0, "native": 1.0}, abs=1e-5)
     assert split.unlooked == pytest.approx(6.0, abs=1e-5)
+
+
+def _by_leaf(store: Store, window: Window) -> dict[str, dict[str, float]]:
+    split = thread_states(store, KEY, window)
+    return {stack[-1].name: {what.state: seconds for what, seconds in time.items()} for stack, time in split.stacks}
+
+
+def test_a_look_that_saw_something_new_counts_for_the_stack_at_its_moment() -> None:
+    """It stands for the 20 ms before, most of which were spent under another stack."""
+    rows = [(0.02 * number, PYTHON if number % 2 else SYNC, None) for number in range(1, 101)]
+    stood = [
+        (0.02 * number - 0.004, 0.02 * number + 0.016, (MAIN, (STEP, DECODE)[number % 2])) for number in range(101)
+    ]
+    times = _by_leaf(stored(looks(PID, rows), stacks(PID, stood)), Window(0, 2))
+    assert times["decode"].keys() == {"python"}
+    assert times["step"].keys() == {"gpu_wait"}
+
+
+def test_the_frame_of_a_look_decides_against_the_stack_at_that_time() -> None:
+    """py-spy's times are 10 ms late; a look whose own frame is unknown is joined by time as before."""
+    rows = [(0.02 * number, PYTHON if number % 2 else SYNC, DECODE if number % 2 else STEP) for number in range(1, 101)]
+    late = [(0.02 * number, 0.02 * number + 0.02, (MAIN, (STEP, DECODE)[number % 2])) for number in range(101)]
+    unknown = [(time, seen, None) for time, seen, _ in rows]
+    exact = _by_leaf(stored(looks(PID, rows), stacks(PID, late)), Window(0, 2))
+    assert exact["decode"].keys() == {"python"}
+    assert exact["step"].keys() == {"gpu_wait"}
+    joined = _by_leaf(stored(looks(PID, unknown), stacks(PID, late)), Window(0, 2))
+    assert joined["decode"].keys() == {"gpu_wait"}
+
+
+def test_looks_beside_are_shared_out_by_the_time_of_the_stacks_that_end_there() -> None:
+    """Two callers of one line: its looks at times of other stacks go to both, by their time."""
+    other = DECODE._replace(name="caller")
+    stood = [(0.0, 3.0, (MAIN, STEP)), (3.0, 4.0, (MAIN, other, STEP)), (4.0, 8.0, (MAIN, DECODE))]
+    rows = [(4.0 + 0.02 * number, SYNC, STEP) for number in range(1, 100, 2)]
+    rows += [(4.0 + 0.02 * number, NATIVE, DECODE) for number in range(2, 101, 2)]
+    split = thread_states(stored(looks(PID, rows), stacks(PID, stood)), KEY, Window(0, 8))
+    times = {stack: {what.state: seconds for what, seconds in time.items()} for stack, time in split.stacks}
+    assert times[MAIN, STEP] == pytest.approx({"gpu_wait": 3.0})
+    assert times[MAIN, other, STEP] == pytest.approx({"gpu_wait": 1.0})
+    assert times[MAIN, DECODE] == pytest.approx({"native": 4.0})
+    assert split.states == pytest.approx({"gpu_wait": 0.5, "native": 0.5})
+
+
+def test_a_line_without_looks_takes_those_of_its_function_then_those_at_its_time() -> None:
+    line = STEP._replace(line=99)
+    stood = [(0.0, 1.0, (MAIN, line)), (1.0, 2.0, (MAIN, DECODE))]
+    rows = [(0.02 * number, SYNC, STEP) for number in range(1, 101, 2)]
+    times = _by_leaf(stored(looks(PID, rows), stacks(PID, stood)), Window(0, 2))
+    assert times["step"].keys() == {"gpu_wait"}
+    assert times["decode"].keys() == {"gpu_wait"}
+
+
+def test_a_wait_under_another_stack_is_told_by_its_own_frame_or_by_habit() -> None:
+    """The data loader's stack is there by py-spy's clock; the look was in code of the user's, or in a lock's."""
+    user, plumbing = DECODE, LOADER[-1]._replace(line=9)
+    rows = [(0.02 * number, LOCK, user if number % 2 else plumbing) for number in range(1, 101)]
+    store = stored(looks(PID, rows), stacks(PID, [(0.0, 2.0, LOADER)]))
+    assert thread_states(store, KEY, Window(0, 2)).states == pytest.approx({"lock": 1.0})
 
 
 ticks = st.integers(1, 60)

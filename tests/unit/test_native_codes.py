@@ -1,0 +1,170 @@
+"""Code objects and line tables read from memory: right for whatever CPython makes, harmless for whatever else."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from types import CodeType, FunctionType
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.collectors.native.python.codes import Codes, Types
+from gputop.collectors.native.python.layout import DEBUG_OFFSETS_BYTES, layout_of
+from gputop.collectors.native.python.lines import LineTable, entries_3_10, entries_3_11
+from gputop.collectors.native.python.words import FrameWords
+from tests.unit.stacks_tools import interpreter
+
+TYPES = Types(id(CodeType), id(str), id(bytes))
+CODE_OFFSET = {(3, 11): 184, (3, 12): 192}
+
+#: Prints tables and what CPython itself makes of them: (table, first line, [(end, line or null)…]).
+_TABLES = """
+import argparse, json, tokenize, types, typing
+def walk(code):
+    yield code
+    for item in code.co_consts:
+        if isinstance(item, types.CodeType): yield from walk(item)
+for module in (argparse, tokenize, typing):
+    with open(module.__file__, encoding="utf-8") as file: top = compile(file.read(), module.__file__, "exec")
+    for code in walk(top):
+        lines = [(end, line) for _, end, line in code.co_lines()]
+        print(json.dumps((code.co_linetable.hex(), code.co_firstlineno, lines)))
+"""
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_every_line_table_is_read_as_the_interpreter_itself_does(version: str) -> None:
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"no Python {version} here")
+    entries = entries_3_10 if version == "3.10" else entries_3_11
+    output = subprocess.run([found, "-c", _TABLES], capture_output=True, text=True, check=True).stdout
+    tables = [json.loads(line) for line in output.splitlines()]
+    assert len(tables) > 300
+    for table, first_line, expected in tables:
+        lines = LineTable(entries(bytes.fromhex(table), first_line))
+        offset, before = 0, first_line
+        for end, line in expected:
+            for at in range(offset, end, 2):
+                assert lines.line(at) == (before if line is None else line)
+            offset, before = end, line or before
+        assert lines.line(-2) == lines.line(0)
+        assert lines.line(offset) is None
+
+
+@given(st.binary(max_size=400), st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63))
+def test_any_bytes_as_a_table(table: bytes, first_line: int, offset: int) -> None:
+    for entries in (entries_3_10, entries_3_11):
+        line = LineTable(entries(table, first_line)).line(offset)
+        assert line is None or abs(line) < 2**40
+
+
+# ----------------------------------------------------------------------------------------------- code objects
+
+needs_layout = pytest.mark.skipif(sys.version_info[:2] not in CODE_OFFSET, reason="for our own interpreter: 3.11, 3.12")
+
+
+def _codes() -> tuple[Codes, int]:
+    layout = layout_of(sys.version_info[:2], b"")
+    assert layout is not None
+    return Codes(os.getpid(), layout, TYPES), layout.code_instructions
+
+
+def _made(name: str, line: int) -> CodeType:
+    space: dict[str, FunctionType] = {}
+    exec(compile("\n" * (line - 1) + f"def {name}(): pass", f"<{name}.py>", "exec"), space)
+    return space[name].__code__
+
+
+@needs_layout
+@pytest.mark.parametrize("name", ["plain", "größe", "имя", "文", "x" * 500])
+def test_names_of_every_width(name: str) -> None:
+    codes, instructions = _codes()
+    code = _made(name, 17)
+    frame = codes.frame(id(code), id(code) + instructions)
+    assert frame is not None
+    assert (frame.name[:399], frame.line) == (code.co_qualname[:399], 17)
+    assert frame.file[:300] == f"<{name}.py>"[:300]
+
+
+@needs_layout
+def test_a_code_object_in_the_place_of_another_is_read_again() -> None:
+    """The allocator gives the memory of a freed code object to the next one of its size."""
+    codes, instructions = _codes()
+    places = set()
+    for number in range(200):
+        code = _made(f"f{number % 7}", 1 + number % 11)
+        places.add(id(code))
+        frame = codes.frame(id(code), id(code) + instructions)
+        assert frame is not None
+        assert (frame.name, frame.line) == (code.co_name, 1 + number % 11)
+    assert len(places) < 150, "no place was used twice: this proves nothing"
+
+
+@needs_layout
+def test_an_instruction_outside_its_code_is_none() -> None:
+    codes, instructions = _codes()
+    code = _made("f", 3)
+    for offset in (-4, len(code.co_code), 10**6, -(10**6)):
+        assert codes.frame(id(code), id(code) + instructions + offset) is None
+
+
+@needs_layout
+def test_other_objects_are_no_code() -> None:
+    codes, instructions = _codes()
+    for thing in ("text", b"data", 1 << 80, object(), _made):
+        assert codes.frame(id(thing), id(thing) + instructions) is None
+    for address in (0, 1, 8, 2**47, 2**63, 2**64 - 1, 2**64):
+        assert codes.frame(address, address) is None
+
+
+@given(st.data())
+def test_hostile_memory_gives_a_frame_or_none(data: st.DataObject) -> None:
+    """Objects with the right types, and anything at all for the rest; reads may be short."""
+    words = st.one_of(st.sampled_from([*TYPES, 0, 1, 40, 2**63, 2**64 - 1]), st.integers(0, 2**64 - 1))
+
+    def read(_pid: int, _address: int, size: int) -> bytes:
+        size = min(size, data.draw(st.sampled_from([0, 7, 30, 200, 4096])))
+        pattern = data.draw(st.lists(words, min_size=1, max_size=24))
+        content = struct.pack(f"<{len(pattern)}Q", *pattern)
+        return (content * (size // len(content) + 1))[:size]
+
+    with patch("gputop.collectors.native.python.codes.read_memory", read):
+        for version in ((3, 10), (3, 11), (3, 12)):
+            layout = layout_of(version, b"")
+            assert layout is not None
+            frame = Codes(1, layout, TYPES).frame(data.draw(words), data.draw(words))
+            assert frame is None or frame.line >= 0
+
+
+# --------------------------------------------------------------------------------------------------- layouts
+
+
+@pytest.mark.parametrize("version", [(2, 7), (3, 9), (3, 14), (4, 0)])
+def test_versions_that_were_not_tried_have_no_layout(version: tuple[int, int]) -> None:
+    assert layout_of(version, bytes(DEBUG_OFFSETS_BYTES)) is None
+
+
+@given(st.binary(max_size=DEBUG_OFFSETS_BYTES - 24), st.integers(0, 2**64 - 1), st.integers(0, 2))
+def test_hostile_debug_offsets(rest: bytes, version: int, free_threaded: int) -> None:
+    head = b"xdebugpy" + struct.pack("<QQ", version if version % 2 else 0x030D00F0, free_threaded)
+    layout = layout_of((3, 13), (head + rest).ljust(DEBUG_OFFSETS_BYTES, b"\0"))
+    if layout is not None:
+        assert not free_threaded
+        FrameWords(os.getpid(), layout)
+
+
+def test_a_thread_state_that_is_no_more() -> None:
+    layout = layout_of((3, 12), b"")
+    assert layout is not None
+    words = FrameWords(os.getpid(), layout)
+    for address in (0, 8, 2**47, 2**64 - 8, 2**64):
+        words.fill(words.state(address, 1))
+        assert words.lost
+        assert words.taken() == (0, 0)
