@@ -160,7 +160,7 @@ ACTIONS: tuple[Action, ...] = (
         "All threads or one",
         "Sum up all threads' work, or the timeline's thread alone",
         "alone",
-        "threads",
+        "merge",
         14,
         screens=(*_LISTS, FLAME),
     ),
