@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
-from typing import NoReturn
+import threading
+from typing import TYPE_CHECKING
 
 from gputop.cli.arguments import Invocation
-from gputop.cli.opened import Opened, engine_over, open_target, signals, tell
+from gputop.cli.opened import engine_over, open_target, signals, tell
+from gputop.config import Settings
 from gputop.engine import Engine
-from gputop.errors import OK, SIGNALLED, UsageError
+from gputop.errors import OK, UsageError
 
-
-class _Signalled(SystemExit):
-    """A signal came before the screen was there to take it."""
+if TYPE_CHECKING:
+    from gputop.tui.source import Outcome
+#: Until the screen listens, a signal comes again after this time, seconds.
+_AGAIN_S = 0.1
 
 
 def run(invocation: Invocation) -> int:
@@ -22,24 +25,9 @@ def run(invocation: Invocation) -> int:
     if invocation.flags.pid is None and not invocation.program:
         return _pick(invocation)
     opened = open_target(invocation)
-    engine = engine_over(opened, invocation.settings)
-    try:
-        with signals(_leave):
-            return _show(opened, engine, invocation)
-    except _Signalled as signalled:
-        engine.stop()
-        return _ended_by(int(str(signalled)), opened)
+    outcome = _show(engine_over(opened, invocation.settings), invocation.settings)
+    from gputop.tui.source import Outcome
 
-
-def _show(opened: Opened, engine: Engine, invocation: Invocation) -> int:
-    engine.start()  # before Textual is imported: helpers start while the screen is being loaded
-    try:
-        from gputop.tui.app import show
-        from gputop.tui.source import Outcome
-
-        outcome = show(engine, invocation.settings)
-    finally:
-        engine.stop()
     if opened.launched is None:
         return OK
     if outcome in (Outcome.LEAVE, Outcome.LOST):
@@ -50,15 +38,23 @@ def _show(opened: Opened, engine: Engine, invocation: Invocation) -> int:
     return opened.exit_code()
 
 
-def _leave(number: int) -> NoReturn:
-    raise _Signalled(number)
+def _show(engine: Engine, settings: Settings) -> Outcome:
+    """Show the screen over an engine until it is left; return what the user wants."""
+    try:
+        with signals(_come_again):
+            engine.start()  # before Textual is imported: helpers start while the screen is being loaded
+            from gputop.tui.app import show
+
+            return show(engine, settings)
+    finally:
+        engine.stop()
 
 
-def _ended_by(number: int, opened: Opened) -> int:
-    """End a launched program too, as the screen does; a hang-up leaves it running."""
-    if opened.launched is not None and number != signal.SIGHUP:
-        return opened.launched.terminate()
-    return SIGNALLED + number
+def _come_again(number: int) -> None:
+    """Have a signal come again: the screen takes it once it can, and knows what to do with a launched program."""
+    again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def replay(invocation: Invocation) -> int:
