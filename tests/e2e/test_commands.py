@@ -22,6 +22,7 @@ from gputop.report.document import document as as_document
 from gputop.report.text import text
 from gputop.session import SessionWriter
 from gputop.snapshot.formats import FORMATS
+from gputop.snapshot.kineto.request import Options
 from gputop.target.describe import describe
 from tests.e2e.harness import document, eventually, gputop, noted, report, states, together
 from tests.fixtures_targets import cuda_library, start_target
@@ -161,8 +162,10 @@ def check_nesting(events: list[Any]) -> None:
 
 def test_every_format_is_written_from_a_recording_by_its_ending(watched: Watched, tmp_path: Path) -> None:
     files = [tmp_path / f"trace{item.endings[0]}" for item in FORMATS] + [tmp_path / "trace.json.gz"]
-    runs = together(*(("snapshot", watched.recording, "-o", file) for file in files))
-    assert [run.returncode for run in runs] == [0] * len(files)
+    replay = Replay(watched.recording)
+    for file in files[1:]:
+        replay.snapshot(file, 3.0, Options(), lambda sentence: None)
+    assert gputop("snapshot", watched.recording, "--duration", 3, "-o", files[0]).returncode == 0
     assert sorted(tmp_path.iterdir()) == sorted(files)
     assert json.loads(gzip.decompress(files[-1].read_bytes())) == json.loads(files[0].read_text())
     for file in files[:-1]:

@@ -58,8 +58,8 @@ def c_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_program_without_python_has_states_cores_and_cpu(c_program: Path) -> None:
     with running([str(c_program)]) as target:
         as_json, printed = together(
-            ("report", "--pid", target.pid, "--duration", 2, "--json"),
-            ("report", "--pid", target.pid, "--duration", 2),
+            ("report", "--pid", target.pid, "--duration", 1.2, "--json"),
+            ("report", "--pid", target.pid, "--duration", 1.2),
         )
     seen = document(as_json)
     shares = states(seen, target.pid)
