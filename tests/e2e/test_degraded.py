@@ -78,7 +78,7 @@ def test_the_screen_says_that_it_is_no_python_process(c_program: Path, tmp_path:
 
 def test_without_the_right_to_look_in_the_screen_says_what_gives_it(tmp_path: Path) -> None:
     prefix = without_ptrace()
-    with start_target("computes.py", "busy") as target:
+    with start_target("waits.py", "sleep") as target:
         command = [*prefix, *GPUTOP, "--pid", str(target.pid)]
         with Tmux(tmp_path, command, 200, 50) as tmux:
             tmux.expect("NO LOOK INSIDE", "cannot be looked into", "cores", "SYS_PTRACE", within=15)
