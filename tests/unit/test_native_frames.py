@@ -170,7 +170,9 @@ def test_threads_that_come_and_go(tmp_path: Path) -> None:
     with running(python("3.11"), str(script)) as target, watching(target.pid) as watch:
         watch.wait_for(lambda watch: len(_parked(watch)) >= 5 and len(watch.seen(target.pid)) > 40, "parked threads")
         frames = {frame for batch in watch.batches for frame in batch.frames}
-    assert {frame.name for frame in frames if frame.file == str(script)} <= {"come_and_go", "wait_here", "<module>"}
+    names = {frame.name.partition(".")[0] for frame in frames if frame.file == str(script)}
+    assert "come_and_go" in names
+    assert names <= {"come_and_go", "wait_here", "<module>"}
 
 
 def _parked(watch: Watch) -> set[int]:

@@ -6,8 +6,9 @@ import struct
 from typing import NamedTuple
 
 from gputop.collectors.native.memory import read_memory
-from gputop.collectors.native.python.layout import Layout
+from gputop.collectors.native.python.layout import OBJECT_TYPE, Layout
 from gputop.collectors.native.python.lines import LineTable, entries_3_10, entries_3_11
+from gputop.collectors.native.python.words import CodeWords
 from gputop.model import Frame
 from gputop.text import NAME_LIMIT, printable
 
@@ -15,8 +16,8 @@ from gputop.text import NAME_LIMIT, printable
 _MAX_CODES = 20000
 #: Larger tables are not read: that of a function of ten thousand lines is smaller.
 _MAX_TABLE_BYTES = 128 << 10
-#: `PyObject.ob_type`, `PyVarObject.ob_size` (bytes) and `PyASCIIObject.length` (str), `.state`.
-_TYPE, _SIZE, _STATE = 8, 16, 32
+#: `PyVarObject.ob_size` (bytes) and `PyASCIIObject.length` (str), `.state`.
+_SIZE, _STATE = 16, 32
 _BYTES_HEADER = 32
 #: `PyASCIIObject.state`, the same in all versions here: bytes a character, one block with the header, ASCII only.
 _KIND_SHIFT, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
@@ -34,9 +35,9 @@ class Types(NamedTuple):
 
 
 class _Code(NamedTuple):
-    """A code object: what it consisted of when it was read, and what that means."""
+    """A code object: what tells it from others in the same place, and what it means."""
 
-    words: bytes
+    lasting: bytes
     name: str
     file: str
     lines: LineTable
@@ -48,29 +49,21 @@ class Codes:
 
     def __init__(self, pid: int, layout: Layout, types: Types) -> None:
         self._pid, self._layout, self._types = pid, layout, types
-        fields = layout.code_file, layout.code_name, layout.code_lines, layout.code_first_line
-        self._first, self._size = min(fields), max(fields) + 8
+        #: From here on the content never changes; what is before it counts how often the code was run.
+        self._lasting = layout.code_first_line - layout.code_span[0]
         self._known: dict[int, _Code] = {}
 
-    def frame(self, code: int, instruction: int) -> Frame | None:
-        """Return function, file and line; None when there is no such code object, or no such instruction in it.
-
-        Args:
-            code: address of the code object.
-            instruction: address of the instruction; in 3.10 its number.
-        """
-        data = read_memory(self._pid, code, self._size)
-        if len(data) < self._size or _word(data, _TYPE) != self._types.code:
-            return None
-        known = self._known.get(code)
-        if known is None or known.words != data[self._first :]:
-            known = self._read(data)
+    def frame(self, seen: CodeWords) -> Frame | None:
+        """Return function, file and line; None when that is no code object, or has no such instruction."""
+        known = self._known.get(seen.code)
+        if known is None or known.lasting != seen.content[self._lasting :]:
+            known = self._read(seen.content)
             if known is None:
                 return None
             if len(self._known) >= _MAX_CODES:
                 self._known.clear()
-            self._known[code] = known
-        return _frame(known, self._offset(code, instruction))
+            self._known[seen.code] = known
+        return _frame(known, self._offset(seen.code, seen.instruction))
 
     def _offset(self, code: int, instruction: int) -> int:
         if not self._layout.native_ids:
@@ -78,20 +71,23 @@ class Codes:
             return 2 * int(number)
         return instruction - code - self._layout.code_instructions
 
-    def _read(self, data: bytes) -> _Code | None:
-        layout = self._layout
-        name, file = self._text(_word(data, layout.code_name)), self._text(_word(data, layout.code_file))
-        table = self._data(_word(data, layout.code_lines))
+    def _read(self, content: bytes) -> _Code | None:
+        layout, begin = self._layout, self._layout.code_span[0]
+        if _word(content, OBJECT_TYPE - begin) != self._types.code:
+            return None
+        name = self._text(_word(content, layout.code_name - begin))
+        file = self._text(_word(content, layout.code_file - begin))
+        table = self._data(_word(content, layout.code_lines - begin))
         if not name or file is None or not table:
             return None
         entries = entries_3_11 if layout.native_ids else entries_3_10
-        first_line = _INT.unpack_from(data, layout.code_first_line)[0]
-        return _Code(data[self._first :], name, file, LineTable(entries(table, first_line)), {})
+        first_line = _INT.unpack_from(content, layout.code_first_line - begin)[0]
+        return _Code(content[self._lasting :], name, file, LineTable(entries(table, first_line)), {})
 
     def _text(self, address: int) -> str | None:
         """Return a string, cut where names are cut anyway; None when there is none."""
         header = read_memory(self._pid, address, _STATE + 4)
-        if len(header) < _STATE + 4 or _word(header, _TYPE) != self._types.text:
+        if len(header) < _STATE + 4 or _word(header, OBJECT_TYPE) != self._types.text:
             return None
         state = header[_STATE]
         width, length = state >> _KIND_SHIFT & 7, min(_word(header, _SIZE), NAME_LIMIT + 1)
@@ -104,7 +100,7 @@ class Codes:
     def _data(self, address: int) -> bytes:
         """Return a bytes object's content; nothing when there is none."""
         header = read_memory(self._pid, address, _BYTES_HEADER)
-        if len(header) < _BYTES_HEADER or _word(header, _TYPE) != self._types.data:
+        if len(header) < _BYTES_HEADER or _word(header, OBJECT_TYPE) != self._types.data:
             return b""
         size = _word(header, _SIZE)
         return read_memory(self._pid, address + _BYTES_HEADER, size) if size <= _MAX_TABLE_BYTES else b""

@@ -94,8 +94,8 @@ class Interpreter:
         words = self._runtime.words
         if words.lost:
             task.glance = None
-        code, instruction = words.taken()
-        return self._runtime.codes.frame(code, instruction) if code else None
+        seen = words.taken()
+        return None if seen is None else self._runtime.codes.frame(seen)
 
     # --------------------------------------------------------------------------------------------- interpreter
 

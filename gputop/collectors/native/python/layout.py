@@ -39,6 +39,8 @@ _LARGEST, _LARGEST_SMALL = 1 << 20, 1 << 10
 #: From an ASCII string's header to that of others: the UTF-8 form's pointer and length, and until 3.11 a third word.
 _COMPACT_MORE = 16
 _NO_FIELD = -1
+#: `PyObject.ob_type`.
+OBJECT_TYPE = 8
 
 
 class Layout(NamedTuple):
@@ -82,6 +84,12 @@ class Layout(NamedTuple):
     def native_ids(self) -> bool:
         """Do threads know their native ids?"""
         return self.code_instructions != _NO_FIELD
+
+    @property
+    def code_span(self) -> tuple[int, int]:
+        """Begin and end of what is read of a code object at each look: its type, and what tells it from others."""
+        fields = self.code_file, self.code_name, self.code_lines, self.code_first_line
+        return OBJECT_TYPE, (max(fields) & ~7) + 8
 
     @property
     def thread_span(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import NamedTuple
 
 from gputop.collectors.native.memory import Vector, readv
 from gputop.collectors.native.python.layout import Layout
@@ -33,11 +33,20 @@ class ThreadState:
         self.addresses[place] = self.vectors[place].base = address
 
 
+class CodeWords(NamedTuple):
+    """What a thread runs: addresses of its code object and of the current instruction (in 3.10 its number), and what
+    is in the code object (`Layout.code_span`)."""
+
+    code: int
+    instruction: int
+    content: bytes
+
+
 class FrameWords:
-    """Reads from a thread's state to its current frame.
+    """Reads from a thread's state to its current frame and code object.
 
     All that is on the way is read at once, from where it was at the last look; where a pointer leads elsewhere now, it
-    is read once more. So a thread that is still in the same frame, or in one at the same depth, takes one read.
+    is read once more. So a thread that runs the same function at the same depth takes one read.
 
     Attributes:
         lost: the thread's state is not where it was any more.
@@ -47,21 +56,26 @@ class FrameWords:
         self._pid, self._layout = pid, layout
         thread, frame = layout.thread_span, layout.frame_span
         between = [(layout.cframe_frame, layout.cframe_frame + 8)] if layout.cframe_frame >= 0 else []
-        spans = [thread, *between, frame]
+        spans = [thread, *between, frame, layout.code_span]
         self._sizes = tuple(end - start for start, end in spans)
         begins = [sum(self._sizes[:place]) for place in range(len(spans))]
-        self._buffer: Any = (ctypes.c_uint64 * (sum(self._sizes) // 8))()
-        places = (ctypes.addressof(self._buffer) + begin for begin in begins)
+        buffer = ctypes.create_string_buffer(sum(self._sizes))
+        self._bytes = memoryview(buffer).cast("B")
+        self._words = self._bytes.cast("Q")
+        places = (ctypes.addressof(buffer) + begin for begin in begins)
         self._here = (Vector * len(spans))(*map(Vector, places, self._sizes))
         self._here_at = ctypes.byref(self._here)
         self._total, self._count = sum(self._sizes), len(spans)
         self._ident = (layout.thread_ident - thread[0]) // 8
         #: (word that holds a pointer, place of what it leads to, where in that the reading begins)
         self._pointers = [(begins[place - 1] // 8, place, spans[place][0]) for place in range(1, len(spans))]
-        self._frame = begins[-1] - frame[0]
         self._start = thread[0]
-        self._code = self._instruction = 0
-        self.lost = False
+        self._code, self._instruction, self._owner = (
+            begins[-2] - frame[0] + field
+            for field in (layout.frame_code, layout.frame_instruction, max(layout.frame_owner, frame[0]))
+        )
+        self._content = slice(begins[-1], self._total)
+        self._full = self.lost = False
 
     def state(self, address: int, ident: int) -> ThreadState:
         """Return the state of a thread, for `fill`."""
@@ -69,9 +83,8 @@ class FrameWords:
 
     def fill(self, state: ThreadState) -> None:
         """Read a thread's words. It must be stopped, or blocked."""
-        self._code = self._instruction = 0
-        self.lost = False
-        words, addresses = self._buffer, state.addresses
+        self._full = self.lost = False
+        words, addresses = self._words, state.addresses
         for _ in range(self._count):
             count = readv(self._pid, self._here_at, self._count, state.at, self._count, 0)
             if count < self._sizes[0] or words[self._ident] != state.ident:
@@ -83,23 +96,13 @@ class FrameWords:
                     state.move(place, address)
                     break
             else:
-                if count == self._total:
-                    self._keep()
+                self._full = count == self._total
                 return
 
-    def taken(self) -> tuple[int, int]:
-        """Return the addresses of code object and instruction (in 3.10 its number); 0, 0 when there is no frame.
-
-        They are forgotten by that: the next thread's shall not be taken for them.
-        """
-        found = self._code, self._instruction
-        self._code = self._instruction = 0
-        return found
-
-    def _keep(self) -> None:
-        layout, words, frame = self._layout, self._buffer, self._frame
-        owner = layout.frame_owner
-        if owner >= 0 and words[(frame + owner) // 8] >> 8 * (owner % 8) & 0xFF == _OF_C:
-            return
-        self._code = words[(frame + layout.frame_code) // 8]
-        self._instruction = words[(frame + layout.frame_instruction) // 8]
+    def taken(self) -> CodeWords | None:
+        """Return what was read, once, so that the next thread's is not taken for it; None when there was no frame."""
+        full, self._full = self._full, False
+        if not full or (self._layout.frame_owner >= 0 and self._bytes[self._owner] == _OF_C):
+            return None
+        words = self._words
+        return CodeWords(words[self._code >> 3], words[self._instruction >> 3], self._bytes[self._content].tobytes())
