@@ -140,6 +140,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except OSError:
         return {}
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text", "mend the file or set GPUTOP_CONFIG to another one") from error
     return _parse_toml(path, text)
 
 
@@ -173,7 +175,7 @@ def _checked(item: Any, value: Any) -> Any:
     """Convert a value to the field's type and check its range or choices."""
     try:
         value = _converted(item.default, value)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise UsageError(f"setting {item.name}: {value!r} is not a {type(item.default).__name__}") from error
     low, high = item.metadata.get("range", (None, None))
     if low is not None and not low <= value <= high:
@@ -201,4 +203,6 @@ def _converted(default: Any, value: Any) -> Any:
         if str(value).lower() not in words:
             raise ValueError(value)
         return words[str(value).lower()]
+    if isinstance(value, bool):  # which float() takes for 0 or 1
+        raise ValueError(value)
     return type(default)(value)

@@ -38,8 +38,9 @@ class Opened:
         if self.launched.poll() is None:
             tell(f"waiting for {self.root.name} (pid {self.root.pid}) to end")
         code = self.launched.wait()
-        if self.launched.output.stat().st_size:
-            tell(f"what {self.root.name} printed is in {self.launched.output}")
+        with suppress(OSError):  # somebody may have removed it
+            if self.launched.output.stat().st_size:
+                tell(f"what {self.root.name} printed is in {self.launched.output}")
         return code
 
 

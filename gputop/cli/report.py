@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -64,5 +63,6 @@ def _print(summary: Summary, as_json: bool) -> None:
     from gputop.report.document import document
     from gputop.report.text import text
 
-    print(json.dumps(document(summary), indent=1) if as_json else text(summary), end="\n" if as_json else "")
-    sys.stdout.flush()
+    print(
+        json.dumps(document(summary), indent=1) if as_json else text(summary), end="\n" if as_json else "", flush=True
+    )

@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from gputop.cli import main
-from tests.e2e.harness import document, ended, eventually, gputop, kernel_state, start, states, together, without_ptrace
+from tests.e2e.harness import (
+    GPUTOP,
+    document,
+    ended,
+    eventually,
+    gputop,
+    kernel_state,
+    start,
+    states,
+    together,
+    without_ptrace,
+)
 from tests.fakes.programs import python, running
 from tests.fixtures_targets import start_target
 
@@ -144,3 +155,31 @@ def test_the_reader_of_the_output_may_leave() -> None:
         assert run.stderr is not None
         with run.stderr:
             assert run.stderr.read() == ""
+
+
+def test_output_that_cannot_take_what_is_printed(tmp_path: Path) -> None:
+    """A full disk is an error, a character that the encoding lacks is not; neither is output that is thrown away."""
+    gone = tmp_path / "gone"
+    with start_target("waits.py", "sleep") as target, open("/dev/full", "w") as full:
+        words = [*GPUTOP, "report", "--pid", str(target.pid), "--duration", "0.5"]
+        to_full = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        ascii_only = gputop(*words[len(GPUTOP) :], PYTHONIOENCODING="ascii")
+        removed = gputop("report", "--output", gone, "--", "sh", "-c", f"echo lost; rm {gone}; exit 9")
+        closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert (to_full.returncode, to_full.stderr) == (1, "gputop: No space left on device\n")
+    assert (ascii_only.returncode, "pid" in ascii_only.stdout, ascii_only.stderr) == (0, True, "")
+    assert (removed.returncode, removed.stderr) == (9, "")
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["window = [1]", "hz = true", 'tree = "maybe"', "theme = 3", "hz = inf", "speed = 1", "hz =", "\xff"]
+)
+def test_settings_file_that_makes_no_sense_is_a_usage_error(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(line.encode("latin-1"))
+    monkeypatch.setenv("GPUTOP_CONFIG", str(file))
+    assert main(["report", "--pid", "1"]) == 2
+    assert capsys.readouterr().err.startswith("gputop: ")
