@@ -17,8 +17,9 @@ _BUSY_SHARE = 0.02
 _BUSY_S = 1.0
 #: Looks of all threads together may take this share of one core …
 _OWN_SHARE = 0.03
-#: … but the main threads of so many processes are not slowed for it.
-_MAIN_THREADS = 4
+#: … but the main threads of so many processes are slowed for it to this part of their rate at most: a main thread that
+#: only waits for its workers must not take their looks.
+_MAIN_THREADS, _MAIN_PART = 4, 0.4
 _SLOWEST, _RECOVERY = 0.01, 1.25
 #: A thread's debt may reach what its budget pays back in this time.
 _CREDIT_S = 1.0
@@ -61,7 +62,7 @@ class Pace:
             task.busy_until = task.looked + _BUSY_S
         often = main or task.busy_until > task.looked
         rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
-        floor = min(_MAIN_THREADS / max(self.processes, 1), 1.0) if main else 0.0
+        floor = _MAIN_PART * min(_MAIN_THREADS / max(self.processes, 1), 1.0) if main else 0.0
         interval = 1 / (rate * max(self._slowed, floor))
         jittered = interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)
         return often, max(jittered, self._pay_back(task, elapsed))
