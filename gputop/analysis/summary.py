@@ -14,7 +14,7 @@ from gputop.analysis.hot import Tables
 from gputop.analysis.results import FlameNode, Headline, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, StackSplit, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
-from gputop.model import NA, GpuReading, HostBatch, Stack, Value, Window, known
+from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window, known
 from gputop.store import Cpu, Store, ThreadKey
 
 #: The main thread is not what the answer is about when it works less than this share of its time …
@@ -46,7 +46,8 @@ def summarise(
     if session is None:
         raise ValueError("nothing can be summed up before the session is known")
     tiles.of(store).turn()
-    watched = _watched(store, window, session.root.pid, ThreadKey(*thread) if thread else None, alone)
+    processes = _processes(store, session, window)
+    watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone)
     hosts, gpus = store.hosts(window), store.gpus(window)
     rows = by_gpu(gpus)
     samples, failed = store.stack_quality(window)
@@ -64,7 +65,7 @@ def summarise(
     return Summary(
         session=session,
         window=window,
-        processes=store.processes(window.end) or (session.root,),
+        processes=processes,
         ended=store.ended(),
         threads=watched.rows,
         headline=watched.headline,
@@ -97,7 +98,7 @@ def call_tree(
     if session is None:
         raise ValueError("nothing can be summed up before the session is known")
     splits, rows = _threads(store, window)
-    head = headline_key(rows, session.root.pid, ThreadKey(*thread) if thread else None)
+    head = headline_key(rows, _processes(store, session, window), ThreadKey(*thread) if thread else None)
     return hot.tree(_weighed(splits, head, alone), min_share)
 
 
@@ -121,9 +122,16 @@ class _Watched(NamedTuple):
     alone: Tables
 
 
-def _watched(store: Store, window: Window, root: int, chosen: ThreadKey | None, alone: bool) -> _Watched:
+def _processes(store: Store, session: Session, window: Window) -> tuple[ProcessInfo, ...]:
+    """Return the target's processes at the window's end, the target first; the target alone once all have ended."""
+    return store.processes(window.end) or (session.root,)
+
+
+def _watched(
+    store: Store, window: Window, processes: Sequence[ProcessInfo], chosen: ThreadKey | None, alone: bool
+) -> _Watched:
     splits, rows = _threads(store, window)
-    head = headline_key(rows, root, chosen)
+    head = headline_key(rows, processes, chosen)
     seconds = hot.watched(store, [head] if head else splits, window)
     tables = hot.tables(_weighed(splits, head), seconds)
     own = hot.tables(_weighed(splits, head, alone=True), seconds) if alone else tables
@@ -166,18 +174,22 @@ def works(row: ThreadRow) -> float:
     return sums[COMPUTE] + sums[GPU_WAIT] + row.detail.get(ON_CPU.detail, 0.0)
 
 
-def headline_key(rows: Mapping[ThreadKey, ThreadRow], root: int, chosen: ThreadKey | None = None) -> ThreadKey | None:
+def headline_key(
+    rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo], chosen: ThreadKey | None = None
+) -> ThreadKey | None:
     """Return the thread that the answer is about; None when no thread was seen.
 
-    That is the chosen one, else the first process's main thread. When the main thread does nothing but wait and another
+    That is the chosen one, else the main thread of the first of `processes`. When it does nothing but wait and another
     Python thread clearly works (a server's worker, a child process), it is that one. A program without Python threads
     is judged by all of its threads.
     """
     if chosen in rows:
         return chosen
-    others = [key for key, row in rows.items() if row.role != "native" and row.samples] or list(rows)
-    busiest = max(others, key=lambda key: works(rows[key]), default=None)
-    main = ThreadKey(root, root)
+    looked_at = [key for key, row in rows.items() if row.samples]
+    if any(process.python for process in processes) or any(row.role == "python" for row in rows.values()):
+        looked_at = [key for key in looked_at if rows[key].role != "native"]
+    busiest = max(looked_at or rows, key=lambda key: works(rows[key]), default=None)
+    main = ThreadKey(processes[0].pid, processes[0].pid)
     if busiest is None or main not in rows:
         return busiest
     own, most = works(rows[main]), works(rows[busiest])

@@ -135,6 +135,13 @@ def test_a_main_thread_that_only_waits_gives_way_to_a_python_thread(rest: Observ
     assert headline.tid == expected
 
 
+def test_without_python_any_thread_can_be_the_headline() -> None:
+    store = stored(peeks(PID, [(0, 10, LOCK)]), peeks(102, [(0, 10, NATIVE)]))
+    headline = summarise(store, WINDOW).headline
+    assert headline is not None
+    assert headline.tid == 102
+
+
 def test_a_worker_that_hardly_works_does_not_take_over() -> None:
     store = stored(
         peeks(PID, [(0, 10, LOCK)]),
@@ -171,8 +178,8 @@ def test_a_chosen_thread_is_the_headline_while_it_is_there() -> None:
 
 
 def test_no_threads_no_headline() -> None:
-    assert headline_key({}, PID) is None
-    assert headline_key({}, PID, ThreadKey(1, 1)) is None
+    assert headline_key({}, (ROOT,)) is None
+    assert headline_key({}, (ROOT,), ThreadKey(1, 1)) is None
 
 
 def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
