@@ -132,7 +132,7 @@ def test_each_line_of_a_short_loop_has_its_own_state(version: str, cuda_library:
         states = seconds[place]
         whole = sum(states.values())
         assert states[mark] + states["starved"] > 0.95 * whole, f"{mark}: {dict(states)}"
-        assert whole / total == pytest.approx(truth["shares"][mark], abs=0.05 + starved / 2)
+        assert whole / total == pytest.approx(truth["shares"][mark], abs=0.05 + starved)
 
 
 def _by_line(watch: Watch, tid: int) -> dict[tuple[str, int], dict[str, float]]:
@@ -170,9 +170,9 @@ def test_threads_that_come_and_go(tmp_path: Path) -> None:
     with running(python("3.11"), str(script)) as target, watching(target.pid) as watch:
         watch.wait_for(lambda watch: len(_parked(watch)) >= 5 and len(watch.seen(target.pid)) > 40, "parked threads")
         frames = {frame for batch in watch.batches for frame in batch.frames}
-    names = {frame.name.partition(".")[0] for frame in frames if frame.file == str(script)}
-    assert "come_and_go" in names
-    assert names <= {"come_and_go", "wait_here", "<module>"}
+    assert {Path(frame.file).name for frame in frames} <= {script.name, "threading.py", "_weakrefset.py"}
+    ours = {frame.name.partition(".")[0] for frame in frames if frame.file == str(script)}
+    assert ours <= {"come_and_go", "wait_here", "<module>"}
 
 
 def _parked(watch: Watch) -> set[int]:
