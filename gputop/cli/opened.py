@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gputop.cli.arguments import Invocation
 from gputop.config import Settings
@@ -15,9 +16,12 @@ from gputop.engine import Engine, new_camera
 from gputop.errors import OK, UsageError
 from gputop.model import ProcessInfo
 from gputop.session import SessionWriter
-from gputop.snapshot.camera import Camera
+from gputop.store import Store
 from gputop.target.describe import describe
 from gputop.target.launch import Launched, launch
+
+if TYPE_CHECKING:
+    from gputop.snapshot.camera import Camera
 
 #: Passed on to a launched program when gputop itself gets them.
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -25,11 +29,11 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A target: what it is, the handle where we started it, and the camera that prepared it for traces."""
+    """A target: what it is, the handle where we started it, and the camera that prepared that for traces."""
 
     root: ProcessInfo
     launched: Launched | None
-    camera: Camera
+    camera: Camera | None
 
     def exit_code(self) -> int:
         """Wait for a launched program to end and return its code as a shell would; 0 for an attached one."""
@@ -61,12 +65,12 @@ def open_target(invocation: Invocation) -> Opened:
     pid = invocation.flags.pid
     if pid is not None and invocation.program:
         raise UsageError("both --pid and a command were given", "give one of them")
-    camera = new_camera(invocation.settings)
     if pid is not None:
-        return Opened(describe(pid), None, camera)
+        return Opened(describe(pid), None, None)
     if not invocation.program:
         name = f"gputop {invocation.command}".strip()
         raise UsageError("what shall be looked at?", f"{name} --pid PID, or {name} -- python infer.py")
+    camera = new_camera(invocation.settings, Store())
     try:
         environ = camera.launch_environment(os.environ)
         launched = launch(invocation.program, output=invocation.flags.output, environ=environ)

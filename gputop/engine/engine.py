@@ -6,27 +6,20 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gputop
-from gputop.analysis import gpus
-from gputop.analysis.results import FlameNode, GpuHistory, Summary
-from gputop.analysis.summary import call_tree, summarise
 from gputop.collectors.base import Collector
 from gputop.config import Settings
 from gputop.engine.accounts import Accounts
+from gputop.engine.answers import Answers
 from gputop.engine.governor import Governor
 from gputop.engine.registry import build_collectors
 from gputop.model import Batch, Note, ProcessBatch, ProcessInfo, Session, Window
 from gputop.session import SessionWriter
-from gputop.snapshot import flight
-from gputop.snapshot.camera import Camera
-from gputop.snapshot.flight import Saved
-from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import Policy, Route
-from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 from gputop.target import code
 from gputop.target.code import Code
@@ -35,22 +28,29 @@ from gputop.target.launch import Launched
 from gputop.target.output import Tail
 from gputop.target.tracer import TracerWatch
 
+if TYPE_CHECKING:
+    from gputop.snapshot.camera import Camera
+    from gputop.snapshot.flight import Saved
+    from gputop.snapshot.kineto.request import Options
+    from gputop.snapshot.kineto.shoot import Consent
+
 #: How often the process tree is looked at and how often rates are set, seconds.
 _FOLLOW_EVERY, _GOVERN_EVERY = 0.5, 1.0
 #: Batches of what happened before the target's end arrive until then, seconds.
 _AFTERMATH = 1.5
-#: The snapshot key reaches so far back, seconds.
-KEY_SECONDS = 10.0
 #: All collectors together may take this long to stop, seconds.
 _STOP_WITHIN = 0.4
 
 
-def new_camera(settings: Settings) -> Camera:
-    """Return the camera over a new store; made before a program is launched, whose environment it adds to."""
-    return Camera(Store(), Policy(settings.kineto, settings.inject))
+def new_camera(settings: Settings, store: Store) -> Camera:
+    """Return the camera over a store; made before a program is launched, whose environment it adds to."""
+    from gputop.snapshot.camera import Camera
+    from gputop.snapshot.kineto.route import Policy
+
+    return Camera(store, Policy(settings.kineto, settings.inject))
 
 
-class Engine:
+class Engine(Answers):
     """Samples one process tree and answers questions about any window of the past.
 
     The methods may be called from any thread. `start` returns at once; `stop` within half a second.
@@ -73,8 +73,8 @@ class Engine:
         self.session = Session(
             root, time.time() - clock(), os.uname().nodename, os.cpu_count() or 1, gputop.__version__
         )
-        self._camera = camera if camera is not None else new_camera(settings)
-        self.store = self._camera.store
+        self.store = camera.store if camera is not None else Store()
+        self._camera = camera
         self._clock = clock
         self._launch = launched
         self._recording = recording
@@ -107,7 +107,8 @@ class Engine:
         self._batches.put(None)
         if self._thread.is_alive():
             self._thread.join(_STOP_WITHIN)
-        self._camera.close()
+        if self._camera is not None:
+            self._camera.close()
         if self._recording is not None:
             self._recording.close()
 
@@ -204,20 +205,6 @@ class Engine:
             return None
         return Window(kept.start, kept.end if self._ended_at is not None else max(kept.end, self._clock()))
 
-    def summary(
-        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
-    ) -> Summary:
-        """Sum up a window; costs some milliseconds of CPU."""
-        return summarise(self.store, window, columns=columns, thread=thread, alone=alone)
-
-    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
-        """Return the call tree of a window; costs some milliseconds of CPU."""
-        return call_tree(self.store, window, thread, alone=alone)
-
-    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
-        """Return each GPU with its curves; costs some milliseconds of CPU."""
-        return gpus.history(self.store, window, steps)
-
     def code(self, file: str) -> Code:
         """Return a source file of the target, or why it cannot be shown; as slow as its disk."""
         ended = self.exited is not None
@@ -228,13 +215,9 @@ class Engine:
         """Sample at `factor` times the configured rates from now on; the budgets still bind."""
         self._governor.ask(factor)
 
-    def route(self) -> Route:
-        """Tell which trace of the target a snapshot would give now; reads /proc, some milliseconds."""
-        return self._camera.route(self.session.root)
-
     def await_torch(self, seconds: float, progress: Callable[[str], None]) -> None:
         """Give a program that was just launched the time to import torch; at once where that is not awaited."""
-        self._camera.await_torch(self.session.root, seconds, self._wait, progress)
+        self._the_camera().await_torch(self.session.root, seconds, self._wait, progress)
 
     def snapshot(
         self,
@@ -251,18 +234,13 @@ class Engine:
         """
         if self._ended_at is None:
             processes = self.store.processes(self._clock()) or (self.session.root,)
-            return self._camera.take(processes, options, before, path, self._wait, progress, consent)
-        path = path if path is not None else flight.default_path(self.session)
-        window = Window(self._ended_at - before, self._ended_at)
-        return (flight.save(self.store, window, path, progress),)
+            return self._the_camera().take(processes, options, before, path, self._wait, progress, consent)
+        return self._save(path, Window(self._ended_at - before, self._ended_at), progress)
 
-    def snap(self, progress: Callable[[str], None], consent: Consent) -> tuple[str, ...]:
-        """Save a trace of the last and the next seconds under a new name, as the key does; a sentence for each file.
-
-        Raises:
-            SnapshotError: as `snapshot`.
-        """
-        return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
+    def _the_camera(self) -> Camera:
+        if self._camera is None:
+            self._camera = new_camera(self.settings, self.store)
+        return self._camera
 
     def hurry(self) -> None:
         """End the waits of a snapshot: what there is by now is saved."""
@@ -285,13 +263,6 @@ class Engine:
     def launched(self) -> bool:
         """Tell whether gputop started the target (and so may end it)."""
         return self._launch is not None
-
-    @property
-    def exited(self) -> tuple[int | None] | None:
-        """Return None while the target lives, else its exit code (None inside when it cannot be known)."""
-        ended: Mapping[int, int | None] = self.store.ended()
-        pid = self.session.root.pid
-        return (ended[pid],) if pid in ended else None
 
     @property
     def output(self) -> Path | None:

@@ -6,17 +6,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gputop.analysis import gpus
-from gputop.analysis.results import FlameNode, GpuHistory, Summary
-from gputop.analysis.summary import call_tree, summarise
-from gputop.engine.engine import KEY_SECONDS
+from gputop.engine.answers import Answers
 from gputop.errors import RecordingError
-from gputop.model import Session, Window
+from gputop.model import Window
 from gputop.session import read_session
-from gputop.snapshot import flight
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import SAMPLED, Route
 from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 from gputop.target import code
@@ -26,7 +21,7 @@ from gputop.target.code import Code
 _LIMIT_BYTES = 1 << 30
 
 
-class Replay:
+class Replay(Answers):
     """Answers from a recording; nothing runs.
 
     Raises:
@@ -44,31 +39,11 @@ class Replay:
         session, span = self.store.session, self.store.span()
         if session is None or span is None:
             raise RecordingError(f"{path} holds no samples", "record again: gputop record --pid PID -o FILE.gputop")
-        self.session: Session = session
-
-    @property
-    def exited(self) -> tuple[int | None] | None:
-        """Return the target's exit code where the recording saw its end."""
-        ended = self.store.ended()
-        return (ended[self.session.root.pid],) if self.session.root.pid in ended else None
+        self.session = session
 
     def span(self) -> Window | None:
         """Return the time recorded."""
         return self.store.span()
-
-    def summary(
-        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
-    ) -> Summary:
-        """Sum up a window of the recording."""
-        return summarise(self.store, window, columns=columns, thread=thread, alone=alone)
-
-    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
-        """Return the call tree of a window; costs some milliseconds of CPU."""
-        return call_tree(self.store, window, thread, alone=alone)
-
-    def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
-        """Return each GPU with its curves; costs some milliseconds of CPU."""
-        return gpus.history(self.store, window, steps)
 
     def code(self, file: str) -> Code:
         """Return a source file of the recorded program, or why it cannot be shown; as slow as its disk."""
@@ -76,10 +51,6 @@ class Replay:
         here = host == os.uname().nodename
         remark = "" if here else f"recorded on {host}; this is the file of that name on this machine"
         return code.read(file, self.session.root, live=False, remark=remark)
-
-    def route(self) -> Route:
-        """Return that only the sampled trace is possible."""
-        return Route(SAMPLED, "sampled trace of the recording")
 
     def snapshot(
         self,
@@ -92,12 +63,7 @@ class Replay:
         """Write a trace of the recording's last `before` seconds."""
         span = self.store.span()
         assert span is not None, "a recording without samples does not open"
-        path = path if path is not None else flight.default_path(self.session)
-        return (flight.save(self.store, Window(span.end - before, span.end), path, progress),)
-
-    def snap(self, progress: Callable[[str], None], consent: Consent) -> tuple[str, ...]:
-        """Save a trace of the recording's end under a new name."""
-        return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
+        return self._save(path, Window(span.end - before, span.end), progress)
 
     def set_rate(self, factor: float) -> None:
         """Do nothing: what was recorded cannot be sampled faster."""
