@@ -96,24 +96,18 @@ def test_a_kernel_thread_has_a_name_and_no_more() -> None:
     assert set(states(document(as_json), 2)) == {"unknown"}
 
 
-def test_an_unsupported_python_is_named_and_its_states_are_seen(tmp_path: Path) -> None:
+def test_without_py_spy_and_with_a_python_that_it_does_not_know_states_are_seen(tmp_path: Path) -> None:
     pyspy = fake(tmp_path, "fail('Error: Unsupported version of Python: 3.99.0' + chr(10))\n")
     with start_target("computes.py", "busy") as target:
         words = ("report", "--pid", target.pid, "--duration", 1.5, "--json")
-        seen = document(ended(start(*words, command=with_pyspy(pyspy))))
-    assert "cannot read Python 3.99.0" in noted(seen, "stacks")
-    assert "pip install --upgrade py-spy" in noted(seen, "stacks")
-    shares = states(seen, target.pid)
-    assert shares["python"] + shares.get("starved", 0) > 0.9
-
-
-def test_without_py_spy_everything_else_works(tmp_path: Path) -> None:
-    with start_target("computes.py", "hash") as target:
-        words = ("report", "--pid", target.pid, "--duration", 1.2, "--json")
-        seen = document(ended(start(*words, command=with_pyspy(tmp_path / "none"))))
-    assert "py-spy is not installed" in noted(seen, "stacks")
-    shares = states(seen, target.pid)
-    assert shares["native"] + shares.get("starved", 0) > 0.8
+        runs = [start(*words, command=with_pyspy(path)) for path in (pyspy, tmp_path / "none")]
+        unsupported, missing = [document(ended(run)) for run in runs]
+    assert "cannot read Python 3.99.0" in noted(unsupported, "stacks")
+    assert "pip install --upgrade py-spy" in noted(unsupported, "stacks")
+    assert "py-spy is not installed" in noted(missing, "stacks")
+    for seen in (unsupported, missing):
+        shares = states(seen, target.pid)
+        assert shares["python"] + shares.get("starved", 0) > 0.8
 
 
 def test_a_stopped_program_is_told_as_stopped_and_left_so() -> None:
