@@ -235,7 +235,8 @@ class Engine(Answers):
         if self._ended_at is None:
             processes = self.store.processes(self._clock()) or (self.session.root,)
             return self._the_camera().take(processes, options, before, path, self._wait, progress, consent)
-        return self._save(path, Window(self._ended_at - before, self._ended_at), progress)
+        length = max(before, options.seconds)  # there are no next seconds
+        return self._save(path, Window(self._ended_at - length, self._ended_at), progress)
 
     def _the_camera(self) -> Camera:
         if self._camera is None:
@@ -247,10 +248,13 @@ class Engine(Answers):
         self._stopping.set()
 
     def _wait(self, until: float) -> bool:
-        """Wait until a time of our clock; False when the engine is being stopped or the target has ended."""
+        """Wait until a time of our clock; False when the engine is being stopped, or the target has ended and what was
+        sampled last is in."""
         while (left := until - self._clock()) > 0 and self._ended_at is None:
             if self._stopping.wait(min(left, _FOLLOW_EVERY)):
                 return False
+        if self._ended_at is not None:
+            self._stopping.wait(max(0.0, self._ended_at + _AFTERMATH - self._clock()))
         return self._ended_at is None
 
     def note(self, key: str, what: str, remedy: str = "") -> None:

@@ -19,6 +19,7 @@ from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
 from gputop.snapshot.kineto.route import READY, Policy, Route, availability
+from gputop.snapshot.kineto.settled import imports_are_over
 from gputop.snapshot.kineto.shoot import Consent, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
@@ -67,13 +68,15 @@ class Camera:
     def await_torch(self, process: ProcessInfo, seconds: float, wait: Wait, progress: Progress) -> Route:
         """Give a program that was just launched the time to import torch; return its route when that is over.
 
-        Ends as soon as torch in it polls, at the latest after `seconds`; at once where no program was prepared.
+        Ends as soon as torch in it polls or its imports are over, at the latest after `seconds`; at once where no
+        program was prepared.
         """
         deadline = time.monotonic() + seconds
         while self._launched is not None and (route := self.route(process)).kind != READY:
             left = deadline - time.monotonic()
             progress(f"waiting for the program to import torch: {math.ceil(left)} s left")
-            if left <= 0 or not wait(time.monotonic() + min(left, _LOOK_EVERY_S)):
+            over = left <= 0 or imports_are_over(self.store, process.pid, time.monotonic())
+            if over or not wait(time.monotonic() + min(left, _LOOK_EVERY_S)):
                 return route
         return self.route(process)
 

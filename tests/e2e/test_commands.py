@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -171,6 +173,23 @@ def test_every_format_is_written_from_a_recording_by_its_ending(watched: Watched
     for file in files[:-1]:
         data = file.read_bytes()
         assert b"compute_python" in (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), file
+
+
+def test_a_snapshot_of_a_program_that_ends_first_holds_what_it_did(tmp_path: Path) -> None:
+    """Whether it is the wait for torch's import that it ends in, or the time of the trace."""
+    program = "import time\ndef work():\n  end = time.monotonic() + 1.6\n  while time.monotonic() < end: pass\nwork()\n"
+    job = tmp_path / "job.py"
+    job.write_text(program)
+    launched, attached = tmp_path / "launched.json", tmp_path / "attached.json"
+    with subprocess.Popen([sys.executable, str(job)]) as target:
+        runs = together(
+            ("snapshot", "--pid", target.pid, "--duration", 20, "-o", attached),
+            ("snapshot", "--duration", 20, "-o", launched, "--", sys.executable, job),
+        )
+    assert [run.returncode for run in runs] == [0, 0]
+    for trace in (launched, attached):
+        seen = {event["name"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "B"}
+        assert {"work", "python"} <= seen, trace.name
 
 
 def test_launched_and_exited_targets_keep_to_the_schema_too(tmp_path: Path) -> None:

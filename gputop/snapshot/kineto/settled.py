@@ -1,0 +1,28 @@
+"""Whether a program that was just launched is done with its imports, told from what was sampled of it."""
+
+from __future__ import annotations
+
+from gputop.model import Window
+from gputop.store import Segment, Store, ThreadKey
+
+#: Seconds without an import after which a program is taken to be at its work. Stacks come a second late, so that the
+#: window looked at is twice as long.
+SETTLED_S = 1.5
+#: Python's import machinery, in every stack while a module is being imported.
+_IMPORT = "<frozen importlib"
+
+
+def imports_are_over(store: Store, pid: int, now: float) -> bool:
+    """Tell whether the main thread was seen at other things than imports for a while.
+
+    A program that is not Python will not import anything, which is clear once it was looked at for so long.
+    """
+    main, window = ThreadKey(pid, pid), Window(now - 2 * SETTLED_S, now)
+    if any(process.python for process in store.processes(now) if process.pid == pid):
+        seen = list(store.segments(main, window))
+        return not any(map(_imports, seen)) and sum(one.end - one.start for one in seen) >= SETTLED_S
+    return sum(peek.seconds for peek in store.peeks(main, window)) >= SETTLED_S
+
+
+def _imports(segment: Segment) -> bool:
+    return any(frame.file.startswith(_IMPORT) for frame in segment.stack)
