@@ -15,7 +15,7 @@ from gputop.collectors.native.exports import exported_data
 from gputop.collectors.native.memory import read_memory
 from gputop.collectors.native.python.codes import Codes, Types
 from gputop.collectors.native.python.layout import DEBUG_OFFSETS_BYTES, Layout, layout_of
-from gputop.collectors.native.python.words import FrameWords, ThreadState
+from gputop.collectors.native.python.words import FrameWords
 from gputop.collectors.native.space import AddressSpace
 from gputop.collectors.native.task import Task
 from gputop.model import Frame
@@ -49,43 +49,47 @@ class Interpreter:
         self._pid, self._space = pid, space
         self._runtime: _Runtime | None = None
         self._searched = -1
-        self._next, self._pause = 0.0, _LEAST_PAUSE_S
-        self._tasks = 0
+        self._listed: dict[int, tuple[int, int]] = {}
+        self._nested = _is_nested(pid)
+        self._next = self._earliest = 0.0
+        self._pause = _LEAST_PAUSE_S
+        self._unknown = 0
 
     def forget(self) -> None:
         """Forget everything: the process runs another program now."""
         self._runtime, self._searched = None, -1
+        self._listed.clear()
 
     def locate(self, tasks: Iterable[Task]) -> None:
-        """Find the Python states of threads whose state is not known, unless that was tried a moment ago."""
-        started = time.monotonic()
+        """Find the Python states of threads whose state is not known; not all of them may have one."""
         missing = [task for task in tasks if task.glance is None]
-        if len(missing) > self._tasks:
-            self._pause = _LEAST_PAUSE_S
-            self._next = min(self._next, started)
-        self._tasks = len(missing)
-        if not missing or started < self._next:
-            return
-        found = self._anchor(missing)
-        self._tasks -= found
-        self._pause = _LEAST_PAUSE_S if found else min(2 * self._pause, _MOST_PAUSE_S)
-        took = time.monotonic() - started
-        self._next = started + max(self._pause, took / _SHARE)
-
-    def _anchor(self, tasks: Iterable[Task]) -> int:
-        """Tell tasks where their states are; return how many have one."""
-        runtime = self._find()
+        runtime = self._find() if missing else None
         if runtime is None:
-            return 0
-        threads = dict(self._threads(runtime))
-        found = 0
+            return
+        unknown = self._anchor(runtime, missing)
+        started = time.monotonic()
+        if len(unknown) > self._unknown:
+            self._next = self._earliest
+        self._unknown = len(unknown)
+        if not unknown or started < self._next:
+            return
+        self._listed = dict(self._threads(runtime))
+        self._unknown = len(self._anchor(runtime, unknown))
+        self._pause = _LEAST_PAUSE_S if self._unknown < len(unknown) else min(2 * self._pause, _MOST_PAUSE_S)
+        self._earliest = started + max(_LEAST_PAUSE_S, (time.monotonic() - started) / _SHARE)
+        self._next = max(self._earliest, started + self._pause)
+
+    def _anchor(self, runtime: _Runtime, tasks: Iterable[Task]) -> list[Task]:
+        """Tell tasks where their states are, as listed last; return those without one."""
+        unknown = []
         for task in tasks:
-            state = threads.get(task.own_tid)
-            if state is not None:
-                task.glance = partial(runtime.words.fill, state)
+            place = self._listed.pop(task.own_tid if self._nested else task.tid, None)
+            if place is None:
+                unknown.append(task)
+            else:
+                task.glance = partial(runtime.words.fill, runtime.words.state(*place))
                 task.settled = False
-                found += 1
-        return found
+        return unknown
 
     def frame(self, task: Task) -> Frame | None:
         """Return the Python frame of a thread that has just glanced; None when that is not known."""
@@ -126,13 +130,16 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------------- threads
 
-    def _threads(self, runtime: _Runtime) -> Iterator[tuple[int, ThreadState]]:
-        """Yield threads by native id, as the process itself sees it; none that has several states."""
-        listed = list(self._listed(runtime))
-        states = Counter(tid for tid, _ in listed)
-        return ((tid, state) for tid, state in listed if states[tid] == 1)
+    def _threads(self, runtime: _Runtime) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Yield threads by native id, as the process itself sees it: address of the state, and what must be in there.
 
-    def _listed(self, runtime: _Runtime) -> Iterator[tuple[int, ThreadState]]:
+        Threads that have several states are left out.
+        """
+        listed = list(self._states(runtime))
+        count = Counter(tid for tid, _ in listed)
+        return ((tid, place) for tid, place in listed if count[tid] == 1)
+
+    def _states(self, runtime: _Runtime) -> Iterator[tuple[int, tuple[int, int]]]:
         layout = runtime.layout
         interpreter = self._word(runtime.address + layout.interpreters)
         for _ in range(_MAX_INTERPRETERS):
@@ -144,7 +151,7 @@ class Interpreter:
                 if not thread or _at(state, layout.thread_interpreter) != interpreter:
                     break
                 ident = _at(state, layout.thread_ident)
-                yield ident if layout.native_ids else self._tid(ident), runtime.words.state(thread, ident)
+                yield ident if layout.native_ids else self._tid(ident), (thread, ident)
                 thread = _at(state, layout.thread_next)
             interpreter = self._word(interpreter + layout.interpreter_next)
 
@@ -155,6 +162,15 @@ class Interpreter:
 
     def _word(self, address: int) -> int:
         return _at(read_memory(self._pid, address, 8), 0)
+
+
+def _is_nested(pid: int) -> bool:
+    """Does the process have other ids in a PID namespace of its own?"""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in file)
+    except OSError:
+        return False
 
 
 def _at(data: bytes, offset: int) -> int:
