@@ -93,7 +93,7 @@ def test_a_thousand_threads_cost_little_are_hardly_slowed_and_quickly_summed_up(
     assert watched > 0.9 * alone, f"{watched:.0f} of {alone:.0f} rounds a second"
     assert len(summary.threads) == 1001
     assert summary.cost is not None
-    assert sum(summary.cost.own_cpu.values()) < 0.35, summary.cost
+    assert sum(summary.cost.own_cpu.values()) < 0.5, summary.cost
     assert summary.cost.stopped < 0.015
     assert any("costs much CPU" in note.what and "--own-budget" in note.remedy for note in summary.notes)
     (main,) = [row for row in summary.threads if row.main]

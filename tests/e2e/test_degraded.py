@@ -159,7 +159,9 @@ def test_a_program_that_another_tool_traces_says_who(tmp_path: Path) -> None:
             seen = report(target.pid, 1.2)
             strace.send_signal(signal.SIGINT)
         assert target.truth()["shares"]["python"] > 0
-    assert states(seen, target.pid)["unknown"] > 0.5
+    shares = states(seen, target.pid)
+    assert shares["unknown"] > 0.2
+    assert shares["unknown"] + shares.get("starved", 0) > 0.8
     assert str(strace.pid) in noted(seen, "peek") + noted(seen, "target")
 
 

@@ -40,7 +40,7 @@ def test_a_py_spy_that_fails_costs_the_functions_and_nothing_else(tmp_path: Path
         for name, (body, _) in FAULTS.items():
             (tmp_path / name).mkdir()
             pyspy = fake(tmp_path / name, body + "\n")
-            words = ("report", "--pid", target.pid, "--duration", 2.5, "--json", "--own-budget", 400)
+            words = ("report", "--pid", target.pid, "--duration", 4, "--json", "--own-budget", 400)
             runs[name] = start(*words, command=with_pyspy(pyspy))
         reports = {name: document(ended(run)) for name, run in runs.items()}
     for name, (_, told) in FAULTS.items():

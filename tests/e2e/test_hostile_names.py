@@ -74,7 +74,7 @@ def check_report(seen: dict[str, object], pid: int) -> None:
     assert isinstance(seen["functions"], list)
     shares = {row["name"]: row["self"] for row in seen["functions"] if row["self"] > 0.05}
     assert len(shares) == 2
-    assert all(abs(share - 0.5) < 0.1 for share in shares.values()), shares
+    assert all(share > 0.2 for share in shares.values()), shares
     long, evil = sorted(shares, key=len, reverse=True)
     assert re.fullmatch("n{399}…", long)
     assert "gnp.exe" in evil
