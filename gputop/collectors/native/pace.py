@@ -17,9 +17,11 @@ _BUSY_SHARE = 0.02
 _BUSY_S = 1.0
 #: Looks of all threads together may take this share of one core …
 _OWN_SHARE = 0.03
-#: … but the main threads of so many processes are slowed for it to this part of their rate at most: a main thread that
-#: only waits for its workers must not take their looks.
-_MAIN_THREADS, _MAIN_PART = 4, 0.4
+#: … but the main threads of so many processes are not slowed for it while they work, and to this part of their rate at
+#: most while they wait: a main thread that only waits for its workers must not take their looks.
+_MAIN_THREADS, _WAITING_PART = 4, 0.4
+#: A main thread works when it is seen running, or ran for this share of the time since its last look.
+_WORKING_SHARE = 0.1
 _SLOWEST, _RECOVERY = 0.01, 1.25
 #: A thread's debt may reach what its budget pays back in this time.
 _CREDIT_S = 1.0
@@ -58,14 +60,18 @@ class Pace:
             elapsed: seconds since the look before.
             main: it is a process's main thread.
         """
-        if _active(task, before, elapsed):
+        if _active(task, before, elapsed, _BUSY_SHARE):
             task.busy_until = task.looked + _BUSY_S
         often = main or task.busy_until > task.looked
         rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
-        floor = _MAIN_PART * min(_MAIN_THREADS / max(self.processes, 1), 1.0) if main else 0.0
+        floor = self._floor(_active(task, before, elapsed, _WORKING_SHARE)) if main else 0.0
         interval = 1 / (rate * max(self._slowed, floor))
         jittered = interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)
         return often, max(jittered, self._pay_back(task, elapsed))
+
+    def _floor(self, works: bool) -> float:
+        """Return the part of its rate that a main thread has whatever the looks cost."""
+        return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * (1.0 if works else _WAITING_PART)
 
     def _pay_back(self, task: Task, elapsed: float) -> float:
         """Return the seconds until the thread may be held up again."""
@@ -74,9 +80,10 @@ class Pace:
         return excess / self.budget if excess > 0 and self.budget else 0.0
 
 
-def _active(task: Task, before: Counters | None, elapsed: float) -> bool:
+def _active(task: Task, before: Counters | None, elapsed: float, share: float) -> bool:
+    """Is the thread running, or did it run for this share of the time since the look before?"""
     if task.look is not None and task.look.running:
         return True
     if before is None or task.counters is None:
         return False
-    return task.counters.run_ns - before.run_ns > _BUSY_SHARE * elapsed * 1e9
+    return task.counters.run_ns - before.run_ns > share * elapsed * 1e9
