@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema
+import psutil
 import pytest
 
 from gputop.config import Settings
@@ -26,7 +27,7 @@ from gputop.session import SessionWriter
 from gputop.snapshot.formats import FORMATS
 from gputop.snapshot.kineto.request import Options
 from gputop.target.describe import describe
-from tests.e2e.harness import document, eventually, gputop, noted, report, states, together
+from tests.e2e.harness import document, ended, eventually, gputop, noted, report, start, states, together
 from tests.fixtures_targets import cuda_library, start_target
 
 __all__ = ["cuda_library"]
@@ -175,18 +176,47 @@ def test_every_format_is_written_from_a_recording_by_its_ending(watched: Watched
         assert b"compute_python" in (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), file
 
 
+#: Works until there is a file of the name that it is given.
+UNTIL = """
+import os, sys
+def work():
+    while not os.path.exists(sys.argv[1]): pass
+work()
+"""
+
+
+def await_stacks(run: subprocess.Popen[str]) -> None:
+    """Wait until a gputop has started its third py-spy: the first has brought what it saw by then."""
+    seen: set[int] = set()
+
+    def third() -> bool:
+        children = psutil.Process(run.pid).children()
+        seen.update(child.pid for child in children if "--nonblocking" in command_line(child))
+        return len(seen) >= 3
+
+    eventually(third, within=30)
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def test_a_snapshot_of_a_program_that_ends_first_holds_what_it_did(tmp_path: Path) -> None:
     """Whether it is the wait for torch's import that it ends in, or the time of the trace."""
-    program = "import time\ndef work():\n  end = time.monotonic() + 1.6\n  while time.monotonic() < end: pass\nwork()\n"
-    job = tmp_path / "job.py"
-    job.write_text(program)
-    launched, attached = tmp_path / "launched.json", tmp_path / "attached.json"
-    with subprocess.Popen([sys.executable, str(job)]) as target:
-        runs = together(
-            ("snapshot", "--pid", target.pid, "--duration", 20, "-o", attached),
-            ("snapshot", "--duration", 20, "-o", launched, "--", sys.executable, job),
-        )
-    assert [run.returncode for run in runs] == [0, 0]
+    launched, attached, end = tmp_path / "launched.json", tmp_path / "attached.json", tmp_path / "end"
+    job = [sys.executable, "-c", UNTIL, str(end)]
+    with subprocess.Popen(job) as target:
+        runs = [
+            start("snapshot", "--pid", target.pid, "--duration", 30, "-o", attached),
+            start("snapshot", "--duration", 30, "-o", launched, "--", *job),
+        ]
+        for run in runs:
+            await_stacks(run)
+        end.touch()
+        assert [ended(run).returncode for run in runs] == [0, 0]
     for trace in (launched, attached):
         seen = {event["name"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "B"}
         assert {"work", "python"} <= seen, trace.name
