@@ -81,6 +81,7 @@ class GputopApp(App[Outcome]):
         self._wanted: Question | None = None
         self._answered = 0.0
         self._until_exit = ExitStack()
+        self._hangup: terminal.HangupWatch | None = None
 
     # ---------------------------------------------------------------------------------------------- life
 
@@ -140,8 +141,7 @@ class GputopApp(App[Outcome]):
 
     def _watch_terminal(self) -> None:
         assert sys.__stdin__ is not None
-        watch = terminal.HangupWatch(sys.__stdin__.fileno(), lambda: self.later(self.exit, Outcome.LOST))
-        self._until_exit.callback(watch.stop)
+        self._hangup = terminal.HangupWatch(sys.__stdin__.fileno(), lambda: self.later(self.exit, Outcome.LOST))
         self._until_exit.enter_context(terminal.signals(self._signalled))
 
     def _signalled(self, signum: Signals) -> None:
@@ -152,6 +152,11 @@ class GputopApp(App[Outcome]):
                 source.forward(signum)
             return
         self.exit(Outcome.TERMINATE if launched and signum != SIGHUP else Outcome.LOST)
+
+    def end_watch(self) -> None:
+        """End the watch over the terminal; not before Textual has ended, which may block on a terminal that is gone."""
+        if self._hangup is not None:
+            self._hangup.stop()
 
     def later(self, call: Callable[..., object], *args: object) -> None:
         """Call something in the user interface's thread soon; from any thread, also when the app has ended."""
@@ -319,7 +324,10 @@ def pick(attach: Attach, settings: Settings) -> Outcome:
 
 
 def _run(app: GputopApp) -> Outcome:
-    outcome = app.run(mouse=app.settings.mouse)
+    try:
+        outcome = app.run(mouse=app.settings.mouse)
+    finally:
+        app.end_watch()
     if outcome is None:  # Textual has printed the traceback
         raise GputopError("the screen ended by a fault of its own", "gputop report works without it")
     return outcome

@@ -54,6 +54,22 @@ def test_a_terminal_that_is_gone_ends_the_process(controlling: bool) -> None:
         terminal.process.wait(6)
 
 
+_BLOCKED = """
+import threading
+from textual.drivers._writer_thread import WriterThread
+WriterThread.stop = lambda self: threading.Event().wait()
+"""
+
+
+def test_a_terminal_that_is_gone_ends_a_screen_whose_end_blocks() -> None:
+    """Textual's writer ends at the first failed write; what is still to be written blocks its driver for good."""
+    command = shows()
+    with Terminal([*command[:-1], _BLOCKED + command[-1]]) as terminal:
+        terminal.expect("train_step")
+        terminal.hang_up()
+        assert terminal.process.wait(10) == 128 + signal.SIGHUP
+
+
 def test_a_hang_up_that_the_screen_cannot_obey_ends_the_process_the_hard_way() -> None:
     read, write = os.pipe()
     os.close(write)  # a pipe without a writer reports a hang-up
