@@ -85,11 +85,15 @@ def take(
 def await_window(
     store: Store, window: Window, wait: Wait, progress: Progress, clock: Callable[[], float] = time.monotonic
 ) -> Window:
-    """Wait until everything sampled in `window` has arrived; return the part of it that did before `wait` gave up."""
+    """Wait until everything sampled in `window` has arrived, and return it.
+
+    Where `wait` gives up before, it is a window of the same length that ends now: what was before is all there is.
+    """
     for second in _seconds(clock(), window.end):
         progress(f"recording: {window.end - second:.0f} s left")
         if not wait(min(second + 1.0, window.end)):
-            return Window(window.start, min(clock(), window.end))
+            end = min(clock(), window.end)
+            return Window(end - window.seconds, end)
     stacks_come = store.stack_quality(window)[0] > 0
     deadline = window.end + LATE_S
     while stacks_come and clock() < deadline and not _stacks_after(store, window.end):
