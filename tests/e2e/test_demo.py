@@ -15,10 +15,11 @@ from tests.fakes.programs import running
 
 
 @pytest.fixture(scope="module")
-def shown() -> dict[str, dict[str, Any]]:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Report on each stage, without torch, one beside the other."""
-    flags = ("--no-torch", "--seconds", "5")
-    runs = together(*(("report", "--json", "--", *command(stage), *flags) for stage in STAGES))
+    folder, flags = tmp_path_factory.mktemp("demo"), ("--no-torch", "--seconds", "5")
+    words = ((("report", "--json", "--output", folder / stage, "--", *command(stage), *flags)) for stage in STAGES)
+    runs = together(*words)
     return {stage: document(run) for stage, run in zip(STAGES, runs, strict=True)}
 
 
