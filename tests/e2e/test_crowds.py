@@ -94,7 +94,7 @@ def test_a_thousand_threads_cost_little_are_hardly_slowed_and_quickly_summed_up(
     assert len(summary.threads) == 1001
     assert summary.cost is not None
     assert sum(summary.cost.own_cpu.values()) < 0.5, summary.cost
-    assert summary.cost.stopped < 0.015
+    assert summary.cost.stopped < 0.03  # the budget of 1 %, and its credit of a second that short runs use up
     assert any("costs much CPU" in note.what and "--own-budget" in note.remedy for note in summary.notes)
     (main,) = [row for row in summary.threads if row.main]
     assert main.states.get("python", 0) + main.states.get("starved", 0) > 0.5
