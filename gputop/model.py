@@ -1,9 +1,8 @@
-"""The nouns of gputop: what was sampled, in frozen dataclasses with units.
+"""The nouns of gputop: what was sampled, in frozen dataclasses with units in their docstrings.
 
-Times are `time.monotonic()` seconds. A share is a fraction between 0 and 1. A value that could not be
-measured is `NA(reason)`, never an invented 0. All text is printable (see `gputop.text`).
-
-Collectors hand over *batches*; the store keeps them, a recording is a file of them.
+Times are `time.monotonic()` seconds. A share is a fraction between 0 and 1. A value that could not be measured is
+`NA(reason)`, never an invented 0. All text is printable (see `gputop.text`). Collectors hand over *batches*; the store
+keeps them, a recording is a file of them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gputop.analysis import diagnose, hot, roles, tiles, timeline
 from gputop.analysis.cost import COST_OVER_S, own_cost
-from gputop.analysis.curves import by_gpu
+from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.gpus import efficiency
 from gputop.analysis.hot import Tables
@@ -50,18 +50,7 @@ def summarise(
     watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone)
     hosts, gpus = store.hosts(window), store.gpus(window)
     rows = by_gpu(gpus)
-    samples, failed = store.stack_quality(window)
-    facts = Facts(
-        window=window,
-        headline=watched.headline,
-        threads=watched.rows,
-        functions=watched.tables.functions,
-        gpus=tuple(_gpu_facts(index, [row.gpu for row in mine]) for index, mine in rows.items()),
-        cores_used=mean(map(_cores_used, hosts)),
-        cores=session.cores,
-        stack_samples=samples,
-        stack_failed=failed,
-    )
+    facts = _facts(store, window, watched, rows, hosts, session.cores)
     return Summary(
         session=session,
         window=window,
@@ -82,6 +71,23 @@ def summarise(
         notes=store.notes(),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
+    )
+
+
+def _facts(
+    store: Store, window: Window, watched: _Watched, rows: Rows, hosts: Sequence[HostBatch], cores: int
+) -> Facts:
+    samples, failed = store.stack_quality(window)
+    return Facts(
+        window=window,
+        headline=watched.headline,
+        threads=watched.rows,
+        functions=watched.tables.functions,
+        gpus=tuple(_gpu_facts(index, [row.gpu for row in mine]) for index, mine in rows.items()),
+        cores_used=mean(map(_cores_used, hosts)),
+        cores=cores,
+        stack_samples=samples,
+        stack_failed=failed,
     )
 
 
