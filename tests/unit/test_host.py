@@ -55,13 +55,13 @@ def test_what_a_thread_does_adds_up() -> None:
         readers = [ProcessReader(info(process.pid), True) for process in (one, two)]
         for reader in readers:
             read(reader)
-        time.sleep(0.6)
+        time.sleep(1.2)
         readings = [read(reader) for reader in readers]
     spinning = [max(reading.threads, key=lambda thread: number(thread.cpu)) for reading in readings]
     parked = [min(reading.threads, key=lambda thread: number(thread.cpu)) for reading in readings]
     for thread in spinning:
         # The kernel adds a wait when it ends: one slice (some ms) may be missing or too much.
-        assert number(thread.cpu) + number(thread.starved) == pytest.approx(1, abs=0.15)
+        assert number(thread.cpu) + number(thread.starved) == pytest.approx(1, abs=0.25)
         assert (thread.state, thread.core) == ("R", min(os.sched_getaffinity(0)))
     assert sum(number(thread.cpu) for thread in spinning) < 1.05
     # The main thread only has to reach its wait for input, with the interpreter's lock given to it now and then.

@@ -42,7 +42,8 @@ class Program:
         script = Path(__file__).parents[1] / "targets" / "torch_marks.py"
         self.process = subprocess.Popen(
             [sys.executable, str(script)],
-            env={**os.environ, **environ},
+            # torch without numpy says so; that is not about us
+            env={**os.environ, "PYTHONWARNINGS": "ignore:Failed to initialize NumPy", **environ},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

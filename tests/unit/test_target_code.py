@@ -13,7 +13,8 @@ import pytest
 from gputop.model import ProcessInfo
 from gputop.target import code
 
-ME = ProcessInfo(os.getpid(), 1, time.time() + 60, ("python",))
+#: This process, as if started after every file that a test will write.
+ME = ProcessInfo(os.getpid(), 1, time.time() + 86_400, ("python",))
 
 
 def _file(tmp_path: Path, text: str | bytes, name: str = "job.py") -> Path:
