@@ -22,6 +22,9 @@ _RESTS = 0.1
 #: … and another thread works at least this much more.
 _CLEARLY_MORE = 0.2
 
+#: Another thread must have been there for this part of the time that the main thread was.
+_LASTED = 0.3
+
 _NO_CPU = NA("its CPU time was not read")
 
 
@@ -194,8 +197,10 @@ def headline_key(
     looked_at = [key for key, row in rows.items() if row.samples]
     if any(process.python for process in processes) or any(row.role == "python" for row in rows.values()):
         looked_at = [key for key in looked_at if rows[key].role != "native"]
-    busiest = max(looked_at or rows, key=lambda key: works(rows[key]), default=None)
     main = ThreadKey(processes[0].pid, processes[0].pid)
+    if main in rows:  # a child that lived for a moment worked all of its life
+        looked_at = [key for key in looked_at if rows[key].seconds >= _LASTED * rows[main].seconds]
+    busiest = max(looked_at or rows, key=lambda key: works(rows[key]), default=None)
     if busiest is None or main not in rows:
         return busiest
     own, most = works(rows[main]), works(rows[busiest])

@@ -93,3 +93,5 @@ def _pick(invocation: Invocation) -> int:
 def _need_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the screen needs a terminal", "without one: gputop report --pid PID")
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        raise UsageError("this terminal cannot move its cursor (TERM=dumb)", "text, block by block: gputop --plain …")

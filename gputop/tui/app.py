@@ -283,9 +283,10 @@ class GputopApp(App[Outcome]):
         if source is None or not source.launched or source.exited is not None:
             self.exit(Outcome.QUIT)
             return
-        from gputop.tui.screens.dialog import quit_dialog
+        from gputop.tui.screens.dialog import Dialog, quit_dialog
 
-        self.push_screen(quit_dialog(self), self._decided)
+        if not isinstance(self.screen, Dialog):  # asked once is enough, however often Ctrl-C is pressed
+            self.push_screen(quit_dialog(self), self._decided)
 
     def _decided(self, outcome: Outcome | None) -> None:
         if outcome is not None:

@@ -118,7 +118,7 @@ class PeekCollector:
         try:
             worker.stdin.write(encode((name, value)))
             worker.stdin.flush()
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             return
 
     def _run(self) -> None:
