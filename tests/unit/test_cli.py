@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,3 +111,15 @@ def test_help_names_every_command() -> None:
 
     text = run_python("import sys; from gputop.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit: pass")
     assert all(f"gputop {name}" in text for name in COMMANDS if name)
+
+
+def test_a_terminal_that_cannot_move_its_cursor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gputop.cli import screen
+
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    with pytest.raises(UsageError, match="cursor") as raised:
+        screen._need_terminal()
+    assert "--plain" in raised.value.remedy

@@ -6,7 +6,7 @@ import pytest
 
 from gputop.analysis import tiles
 from gputop.analysis.facts import Facts
-from gputop.analysis.results import Verdict
+from gputop.analysis.results import ThreadRow, Verdict
 from gputop.analysis.summary import call_tree, headline_key, summarise
 from gputop.model import (
     NA,
@@ -180,6 +180,19 @@ def test_a_chosen_thread_is_the_headline_while_it_is_there() -> None:
 def test_no_threads_no_headline() -> None:
     assert headline_key({}, (ROOT,)) is None
     assert headline_key({}, (ROOT,), ThreadKey(1, 1)) is None
+
+
+def thread_row(pid: int, seconds: float, **states: float) -> ThreadRow:
+    return ThreadRow(pid, pid, "MainThread", "main", True, 10, seconds, 0.0, states, {})
+
+
+def test_a_child_that_lived_for_a_moment_is_no_headline() -> None:
+    parent = ThreadKey(ROOT.pid, ROOT.pid)
+    child = ThreadKey(ROOT.pid + 1, ROOT.pid + 1)
+    waiting = thread_row(parent.pid, 10.0, child=1.0)
+    short, long = (thread_row(child.pid, seconds, python=1.0) for seconds in (0.1, 9.0))
+    assert headline_key({parent: waiting, child: short}, (ROOT,)) == parent
+    assert headline_key({parent: waiting, child: long}, (ROOT,)) == child
 
 
 def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
