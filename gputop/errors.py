@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from gputop.text import printable
+
 #: Exit codes of `gputop` (a launched command's own code passes through instead).
 OK, FAILED, USAGE, NO_PERMISSION, NO_PROCESS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 #: What shells add to the number of the signal that ended a program (SIGINT gives `INTERRUPTED`).
 SIGNALLED = 128
+#: Words of the command line and names of files are in the sentences, and may hold anything.
+_LINE_LIMIT = 2000
 
 
 class GputopError(Exception):
@@ -26,7 +30,8 @@ class GputopError(Exception):
     @property
     def message(self) -> str:
         """Return it as the command line prints it."""
-        return f"gputop: {self.what}" + (f"\n        {self.remedy}" if self.remedy else "")
+        what, remedy = printable(self.what, _LINE_LIMIT), printable(self.remedy, _LINE_LIMIT)
+        return f"gputop: {what}" + (f"\n        {remedy}" if remedy else "")
 
 
 class UsageError(GputopError):

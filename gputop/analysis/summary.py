@@ -11,6 +11,7 @@ from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.gpus import efficiency
 from gputop.analysis.hot import Tables
+from gputop.analysis.notes import folded
 from gputop.analysis.results import FlameNode, Headline, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, StackSplit, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
@@ -71,7 +72,7 @@ def summarise(
         efficiency={index: efficiency(mine) for index, mine in rows.items()},
         verdict=diagnose.verdict(facts),
         cost=own_cost(store.costs(Window(max(window.start, window.end - COST_OVER_S), window.end))),
-        notes=store.notes(),
+        notes=folded(store.notes()),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
     )

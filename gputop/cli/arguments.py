@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import platform
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -43,7 +44,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     from gputop.cli.commands import COMMANDS
 
     own, program = _split(argv)
-    name = own[0] if own and own[0] in COMMANDS else ""
+    name, own = _named(own)
     command = COMMANDS[name]
     parser = _Parser(
         prog=f"gputop {name}".strip(),
@@ -55,9 +56,9 @@ def parse(argv: Sequence[str]) -> Invocation:
     )
     command.arguments(parser)
     _add_settings(parser)
-    flags, extra = parser.parse_known_args(own[1:] if name else own)
+    flags, extra = parser.parse_known_args(own)
     if extra:
-        raise _misplaced(extra[0], own, program)
+        raise _misplaced(name, extra[0], own, program)
     return Invocation(name, flags, load(_given(flags)), program)
 
 
@@ -70,18 +71,38 @@ def _split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(argv[:at]), tuple(argv[at + 1 :])
 
 
-def _misplaced(word: str, own: list[str], program: tuple[str, ...]) -> UsageError:
-    """Return the error for a word that is neither a flag nor a command, with the likeliest correction."""
-    if word.startswith("-"):
-        return UsageError(f"there is no flag {word}", "gputop --help shows what there is")
-    if word.isdigit():
-        return UsageError(f"what is {word}?", f"did you mean: gputop --pid {word}")
+def _named(own: list[str]) -> tuple[str, list[str]]:
+    """Return the command's name and the words without it; settings may stand before the name."""
     from gputop.cli.commands import COMMANDS
 
+    settings = _Parser(prog="gputop", add_help=False, allow_abbrev=False)
+    _add_settings(settings)
+    words = settings.parse_known_args(own)[1] if own and own[0].startswith("-") else own
+    if not words or words[0] not in COMMANDS or not words[0]:
+        return "", own
+    at = own.index(words[0])
+    return words[0], own[:at] + own[at + 1 :]
+
+
+def _misplaced(name: str, word: str, own: list[str], program: tuple[str, ...]) -> UsageError:
+    """Return the error for a word that is neither a flag nor a command, with the likeliest correction."""
+    from gputop.cli.commands import COMMANDS
+
+    if word.startswith("-"):
+        return UsageError(f"there is no flag {word}", f"{f'gputop {name}'.strip()} --help shows what there is")
+    what = f"what is {word or 'the empty word'}?"
+    if name:
+        return UsageError(what, f"usage: {COMMANDS[name].usage}")
+    if word.isdigit():
+        return UsageError(what, f"did you mean: gputop --pid {word}")
+    at = own.index(word)
+    if word and word in COMMANDS:
+        line = ["gputop", word, *own[:at], *own[at + 1 :], *(["--"] if program else []), *program]
+        return UsageError(f"{word} comes too late", f"did you mean: {shlex.join(line)}")
     if not Path(word).exists() and (near := difflib.get_close_matches(word, [name for name in COMMANDS if name], 1)):
         return UsageError(f"there is no command {word}", f"did you mean: gputop {near[0]}")
-    rest = " ".join([*own[own.index(word) :], *program])
-    return UsageError(f"what is {word}?", f"did you mean: gputop -- {'python ' if word.endswith('.py') else ''}{rest}")
+    line = ["gputop", "--", *(["python"] if word.endswith(".py") else []), *own[at:], *program]
+    return UsageError(what, f"did you mean: {shlex.join(line)}")
 
 
 def add_target(parser: argparse.ArgumentParser, recording: str = "") -> None:
@@ -116,7 +137,7 @@ def add_duration(parser: argparse.ArgumentParser, default: float | None, meaning
 
 
 def _pid(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
+    if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return int(text)
 

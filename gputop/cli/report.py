@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 from gputop.analysis.results import Summary
 from gputop.cli.arguments import Invocation
 from gputop.cli.watch import watching
-from gputop.errors import OK, UsageError
+from gputop.errors import OK, SnapshotError, UsageError
 from gputop.model import Window
 
 #: Seconds watched when attached and nothing was said.
@@ -42,7 +43,13 @@ def _recorded(invocation: Invocation) -> int:
 def _trace(path: Path, as_json: bool) -> int:
     """Print a short reading of a torch trace."""
     from gputop.snapshot.kineto.apart import read_apart, sentences
+    from gputop.target.files import open_regular
 
+    try:
+        os.close(open_regular(str(path)))
+    except OSError as error:
+        why = error.strerror or "it is no regular file"
+        raise SnapshotError(f"cannot read {path}: {why}", "check the name and the permissions") from error
     reading = read_apart(path)
     print(json.dumps(asdict(reading), indent=1) if as_json else "\n".join(sentences(reading)))
     return OK

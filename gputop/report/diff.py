@@ -66,6 +66,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         command = " ".join(summary.session.root.cmdline)[:120]
         yield f"{name:<7} {summary.window.seconds:6.1f} s  {command}"
         yield f"                  {summary.verdict.title.upper()}: {summary.verdict.sentence}"
+        yield from (f"                  ! {note.what}" for note in summary.notes if note.source == "recording")
     yield ""
     yield comparison.answer
     yield ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gputop.analysis.results import Headline, Summary, ThreadRow
+from gputop.analysis.rounding import rounded
+from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, CostBatch, GpuReading, HostBatch, ProcessInfo, Value, known
 
 SCHEMA = "gputop.report/1"
@@ -64,8 +67,9 @@ def _share(value: float) -> float:
     return round(value, _DIGITS)
 
 
-def _states(states: Any) -> dict[str, float]:
-    return {name: _share(share) for name, share in states.items() if share > 0}
+def _states(states: Mapping[str, float]) -> dict[str, float]:
+    """Return what is there of a whole, rounded so that it still sums to the whole."""
+    return {name: share for name, share in rounded(states, _DIGITS).items() if share}
 
 
 def _target(summary: Summary) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def _thread(row: ThreadRow) -> dict[str, Any]:
         "samples": row.samples,
         "cpu_share": known(row.cpu),
         "states": _states(row.states),
-        "detail": _states(row.detail),
+        "detail": {kind: _share(share) for kind, share in row.detail.items() if share > 0},
     }
 
 
@@ -114,10 +118,7 @@ def _headline(headline: Headline | None) -> dict[str, Any] | None:
         "pid": headline.pid,
         "tid": headline.tid,
         "name": headline.name,
-        "compute": _share(headline.compute),
-        "gpu_wait": _share(headline.gpu_wait),
-        "other_wait": _share(headline.other_wait),
-        "idle": _share(headline.idle),
+        **rounded({group: getattr(headline, group) for group in (COMPUTE, GPU_WAIT, OTHER_WAIT, IDLE)}, _DIGITS),
     }
 
 

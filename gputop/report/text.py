@@ -7,11 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from gputop.analysis.results import FunctionRow, Headline, Summary, ThreadRow
+from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
+from gputop.analysis.summary import works
 from gputop.model import NA, GpuReading, Note, Value
 
 #: Shares below this are not worth a reader's second.
 _FLOOR = 0.005
+#: What is wrong with a recording concerns all that is said of it, so its notes come first.
+_RECORDING = "recording"
 _FUNCTIONS, _THREADS, _BRIEF = 15, 12, 3
 
 
@@ -43,9 +47,9 @@ def _brief_lines(summary: Summary) -> Iterator[str]:
 
 
 def _shares(states: Mapping[str, float]) -> str:
-    """Return "gpu wait 52 %, python 14 %", largest first."""
-    largest = sorted(states, key=lambda name: -states[name])
-    return ", ".join(f"{BY_ID[name].label} {100 * states[name]:.0f} %" for name in largest if states[name] >= _FLOOR)
+    """Return "gpu wait 52 %, python 14 %", largest first; together 100 %."""
+    largest = sorted(rounded(states, 2).items(), key=lambda item: -item[1])
+    return ", ".join(f"{BY_ID[name].label} {100 * share:.0f} %" for name, share in largest if share)
 
 
 def _lines(summary: Summary) -> Iterator[str]:
@@ -54,7 +58,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     if summary.headline is not None:
         yield from _split(summary.headline)
     yield from _functions(summary.functions[:_FUNCTIONS])
-    yield from _threads(summary.threads)
+    yield from _threads(summary.threads, summary.session.root.pid)
     yield from _machine(summary)
     yield from _notes(summary)
 
@@ -70,6 +74,7 @@ def _title(summary: Summary) -> Iterator[str]:
         facts.append("exited" if code is None else f"exited with code {code}")
     yield " ".join(root.cmdline)[:200] or root.name
     yield " · ".join(facts)
+    yield from (f"! {note.what}; {note.remedy}" for note in summary.notes if note.source == _RECORDING)
     yield ""
 
 
@@ -88,9 +93,9 @@ def _verdict_line(summary: Summary) -> str:
 
 def _split(headline: Headline) -> Iterator[str]:
     yield f"{headline.name} ({headline.tid}) spent its time:"
+    shares = rounded(headline.states, 3)
     for state in STATES:
-        share = headline.states.get(state.id, 0.0)
-        if share >= _FLOOR:
+        if share := shares.get(state.id, 0.0):
             kinds = _kinds(headline.detail, state.id)
             yield f"  {percent(share)}  {_bar(share)}  {state.label:<9} {kinds or state.meaning}"
     yield ""
@@ -110,7 +115,7 @@ def _functions(rows: tuple[FunctionRow, ...]) -> Iterator[str]:
         return
     yield "hottest functions      self    total   mostly      where"
     for row in rows:
-        state = max(row.states, key=row.states.__getitem__, default="unknown")
+        state = BY_ID[max(row.states, key=row.states.__getitem__, default="unknown")].label
         yield (
             f"  {row.name[:38]:<38} {percent(row.self_share)} {percent(row.total_share)}"
             f"  {state:<9}  {row.file}:{row.line}"
@@ -118,14 +123,15 @@ def _functions(rows: tuple[FunctionRow, ...]) -> Iterator[str]:
     yield ""
 
 
-def _threads(rows: tuple[ThreadRow, ...]) -> Iterator[str]:
+def _threads(rows: tuple[ThreadRow, ...], root: int) -> Iterator[str]:
+    """Yield the main thread, then the others by the time they worked; those of child processes with their process."""
     if not rows:
         return
     yield "threads"
-    for row in rows[:_THREADS]:
-        shares = sorted(row.states.items(), key=lambda item: -item[1])
-        split = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares[:4] if share >= _FLOOR)
-        yield f"  {row.name[:28]:<28} {row.role:<10} cpu {_share(row.cpu, 5.1)}  {split}"
+    ranked = sorted(rows, key=lambda row: (not (row.main and row.pid == root), -row.seconds * works(row)))
+    for row in ranked[:_THREADS]:
+        name = row.name[:28] if row.pid == root else f"{row.name[:18]} · {row.pid}"
+        yield f"  {name:<28} {row.role:<10} cpu {_share(row.cpu, 5.1)}  {_shares(row.states)}"
     if len(rows) > _THREADS:
         yield f"  … and {len(rows) - _THREADS} more"
     yield ""
@@ -159,7 +165,8 @@ def _gpu(gpu: GpuReading) -> str:
 
 def _notes(summary: Summary) -> Iterator[str]:
     for note in summary.notes:
-        yield f"note   {note.source}: {note.what}" + (f" ({note.remedy})" if note.remedy else "")
+        if note.source != _RECORDING:
+            yield f"note   {note.source}: {note.what}" + (f" ({note.remedy})" if note.remedy else "")
 
 
 def percent(share: float) -> str:

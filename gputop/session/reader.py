@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from gputop.model import Batch, HostBatch, Note, PeekBatch, Session, StackBatch
 from gputop.session.codec import MalformedError, decode
 from gputop.session.writer import VERSION
 from gputop.store import Store
+from gputop.target.files import open_regular
 
 _GZIP = 31
 _BLOCK = 1 << 20
@@ -20,23 +22,25 @@ _BLOCK = 1 << 20
 _LONGEST_LINE = 16 << 20
 #: Latest time believed, monotonic seconds: no machine has been up for thirty years.
 _LATEST = 1e9
+_CUT = "the recording has no end: gputop was killed, or still writes it; its last second may be missing"
 _RECORD_AGAIN = "record again: gputop record --pid PID -o FILE.gputop"
 
 
 def read_session(path: Path) -> Iterator[Batch]:
     """Yield the batches of a recording in the order in which they were written.
 
-    A recording may end anywhere, as after a kill -9. Lines that cannot be understood are skipped; a last `Note` says
-    how many, and whether the compressed stream was damaged.
+    A recording may end anywhere, as after a kill -9. Lines that cannot be understood are skipped. A last `Note` says
+    how many, and whether the compressed stream was damaged or has no end.
 
     Raises:
         RecordingError: the file cannot be read, is no recording, or was written by a newer gputop.
     """
     try:
-        with path.open("rb") as file:
+        with _open(path) as file:
             _check(path, next(_Lines(file).complete, b""))
     except OSError as error:
-        raise RecordingError(f"cannot read {path}: {error.strerror}", "check the name and the permissions") from error
+        why = error.strerror or "it is no regular file"
+        raise RecordingError(f"cannot read {path}: {why}", "check the name and the permissions") from error
     return _batches(path)
 
 
@@ -50,6 +54,10 @@ def load(path: Path) -> Store:
     for batch in read_session(path):
         store.add(batch)
     return store
+
+
+def _open(path: Path) -> IO[bytes]:
+    return os.fdopen(open_regular(str(path)), "rb")
 
 
 def _check(path: Path, line: bytes) -> None:
@@ -68,7 +76,7 @@ def _check(path: Path, line: bytes) -> None:
 
 def _batches(path: Path) -> Iterator[Batch]:
     skipped, time = 0, 0.0
-    with path.open("rb") as file:
+    with _open(path) as file:
         lines = _Lines(file)
         next(lines.complete)
         for line in lines.complete:
@@ -84,6 +92,8 @@ def _batches(path: Path) -> Iterator[Batch]:
     if lines.damaged or skipped:
         what = f"the recording is damaged: {skipped} lines skipped" + ", the rest is unreadable" * lines.damaged
         yield Note(time, "recording", "damaged", what, "what could be read is shown")
+    elif not lines.ended:
+        yield Note(time, "recording", "cut", _CUT, "what could be read is shown")
 
 
 def _check_batch(batch: Batch) -> None:
@@ -131,6 +141,11 @@ class _Lines:
         self.damaged = False
         self._inflate = zlib.decompressobj(_GZIP)
         self._file = file
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream was read to the end that its writer gave it."""
+        return self._inflate.eof
 
     def _split(self) -> Iterator[bytes]:
         rest, overlong = b"", False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import stat
 import time
 from contextlib import suppress
@@ -11,9 +13,11 @@ from pathlib import Path
 from gputop import config
 from gputop.errors import GputopError
 
-#: Output files of earlier runs that are kept in the state directory.
-_KEPT = 20
+#: Of the output files in the state directory the newest are kept, and none for longer than a month. One that is older
+#: goes only when nothing was written to it for an hour and no program has it open.
+_KEPT, _LONGEST_S, _QUIET_S = 20, 30 * 86400.0, 3600.0
 _PREFIX = "output-"
+_OURS = re.compile(rf"{_PREFIX}\d{{8}}-\d{{6}}-\d+\.log")
 
 
 def create(path: Path | None) -> tuple[Path, int]:
@@ -26,8 +30,13 @@ def create(path: Path | None) -> tuple[Path, int]:
         GputopError: it cannot be written, or is a pipe, which could block the program.
     """
     try:
-        chosen = path if path is not None else _new_path()
-        return chosen, _open(chosen)
+        if path is not None:
+            return path, _open(path)
+        chosen = _new_path()
+        descriptor = _open(chosen)
+        with suppress(OSError):  # the program shares the lock and keeps it for as long as it has the file open
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return chosen, descriptor
     except OSError as error:
         where = path if path is not None else "the state directory"
         raise GputopError(
@@ -42,12 +51,28 @@ def _new_path() -> Path:
 
 
 def _forget_old(directory: Path) -> None:
-    """Delete the oldest output files that no run has written to for a day."""
-    day_ago = time.time() - 86400
-    for path in sorted(directory.glob(f"{_PREFIX}*.log"))[:-_KEPT]:
+    """Delete old output files of ours that nobody uses."""
+    now, written = time.time(), {}
+    for entry in directory.iterdir():
         with suppress(OSError):
-            if path.stat().st_mtime < day_ago:
-                path.unlink()
+            about = entry.lstat()
+            if _OURS.fullmatch(entry.name) and stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
+                written[entry] = about.st_mtime
+    for place, path in enumerate(sorted(written, key=lambda path: -written[path])):
+        age = now - written[path]
+        if age > _LONGEST_S or (place >= _KEPT - 1 and age > _QUIET_S):
+            _delete_unused(path)
+
+
+def _delete_unused(path: Path) -> None:
+    """Delete a file unless a program that was given it as its output still holds its lock, or that cannot be told."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
 
 
 def _open(path: Path) -> int:

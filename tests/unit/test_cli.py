@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,12 +41,37 @@ def test_commands_take_the_same_settings() -> None:
         (["--"], "gputop -- python infer.py"),
         (["report", "--duration", "-3", "--pid", "1"], "--help"),
         (["snapshot", "--pid", "1"], "--help"),
+        (["--pid", "²"], "--help"),
+        (["--pid", "5", "--hz", "2", "report"], "gputop report --pid 5 --hz 2"),
+        (["doctor", "me"], "usage: gputop doctor"),
+        (["report", "python", "infer.py"], "gputop report"),
+        (["my job.py"], "gputop -- python 'my job.py'"),
+        ([""], "gputop -- ''"),
     ],
 )
 def test_a_mistake_names_its_cure(words: list[str], cure: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse(words)
     assert cure in raised.value.remedy
+
+
+def test_settings_may_stand_before_the_command() -> None:
+    invocation = parse(["--hz", "4", "--no-tree", "report", "--pid", "12", "--json"])
+    assert (invocation.command, invocation.flags.pid, invocation.flags.json) == ("report", 12, True)
+    assert (invocation.settings.hz, invocation.settings.tree) == (4, False)
+
+
+@pytest.mark.parametrize("words", ["report {}.gputop", "report {}.json", "diff {0}.gputop {0}.gputop"])
+def test_a_pipe_is_no_recording(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ending in ("gputop", "json"):
+        os.mkfifo(tmp_path / f"pipe.{ending}")
+    assert main(words.format(tmp_path / "pipe").split()) == 1
+    assert "it is no regular file" in capsys.readouterr().err
+
+
+def test_an_error_obeys_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "a\x1b[31mb"]) == 1
+    assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -141,16 +141,19 @@ def test_a_directory_that_is_missing_has_a_remedy(tmp_path: Path) -> None:
 
 
 def test_cut_anywhere_what_is_before_can_be_read(tmp_path: Path) -> None:
-    """At every byte: batches come back in order, none invented, and only what was cut off is missing."""
+    """At every byte: batches come back in order, none invented, only what was cut off is missing, and that is said."""
     whole = write(tmp_path / "whole.gputop", *BATCHES).read_bytes()
     path, read = tmp_path / "cut.gputop", []
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         try:
-            found = tuple(read_session(path))
+            *found, note = read_session(path)
         except RecordingError:
-            found = ()
-        assert found == BATCHES[: len(found)]
+            found = []
+        else:
+            assert isinstance(note, Note)
+            assert (note.key, "gputop was killed" in note.what) == ("cut", True)
+        assert tuple(found) == BATCHES[: len(found)]
         read.append(len(found))
     assert read == sorted(read)
     assert read[0] == 0
@@ -320,8 +323,9 @@ def test_a_full_disk_ends_the_recording_only(tmp_path: Path) -> None:
     assert "ends early: File too large" in said
     assert "make room" in said
     assert path.stat().st_size == 20_000
-    numbers = [int(batch.key) for batch in read_session(path) if isinstance(batch, Note)]
-    assert numbers == list(range(len(numbers)))
+    *numbers, cut = [batch.key for batch in read_session(path) if isinstance(batch, Note)]
+    assert cut == "cut"
+    assert list(map(int, numbers)) == list(range(len(numbers)))
     assert len(numbers) > 50
 
 

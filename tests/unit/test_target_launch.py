@@ -211,17 +211,42 @@ def test_output_that_cannot_be_written_is_said_before_anything_starts(tmp_path: 
     assert not (tmp_path / "started").exists()
 
 
+def _output(name: str, days_ago: float) -> Path:
+    path = config.state_dir() / name
+    path.write_text("printed")
+    os.utime(path, (time.time() - days_ago * 86400,) * 2)
+    return path
+
+
 def test_old_output_files_are_forgotten() -> None:
-    for number in range(30):
-        path = config.state_dir() / f"output-20200101-0000{number:02}-1.log"
-        path.touch()
-        os.utime(path, (0, 0) if number else None)
-    output = launch(["true"])
-    output.wait()
-    left = sorted(path.name for path in config.state_dir().glob("output-*"))
-    assert len(left) == 1 + 20 + 1
-    assert left[0] == "output-20200101-000000-1.log"  # written to today
-    assert left[-1] == output.output.name
+    month_old = [_output(f"output-20200101-0000{number:02}-1.log", 31) for number in range(3)]
+    days_old = [_output(f"output-20200102-0000{number:02}-1.log", 30 - number) for number in range(1, 30)]
+    launch(["true"]).wait()
+    assert not any(path.exists() for path in month_old)
+    assert [path.exists() for path in days_old] == [False] * 10 + [True] * 19  # and the new one
+
+
+def test_output_files_in_use_and_files_of_others_are_not_forgotten(tmp_path: Path, started: list[Launched]) -> None:
+    """A program that is silent for a month has its file open: what it prints then shall not be lost."""
+    program = launch(["sleep", "600"])
+    started.append(program)
+    output = program.output.rename(config.state_dir() / "output-20200101-000000-3.log")
+    old = (time.time() - 40 * 86400,) * 2
+    os.utime(output, old)
+    theirs = [_output(name, 40) for name in ("output-mine.log", "output-20200101-000000-1.log.gz", "trace.json")]
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    link = config.state_dir() / "output-20200101-000000-2.log"
+    link.symlink_to(precious)
+    os.utime(link, old, follow_symlinks=False)
+    launch(["true"]).wait()
+    assert output.exists()
+    assert all(path.exists() for path in theirs)
+    assert link.is_symlink()
+    assert precious.read_text() == "precious"
+    program.terminate()
+    launch(["true"]).wait()
+    assert not output.exists()
 
 
 def test_an_interrupt_reaches_the_whole_job(started: list[Launched]) -> None:

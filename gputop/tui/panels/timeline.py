@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gputop.analysis.results import Headline, Series, Timeline, Window
+from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, Value
 from gputop.tui.bars import Parts, curve, in_order, quantise, stack
@@ -110,7 +111,7 @@ def _legend(scene: Scene, width: int) -> Line:
     headline = scene.summary.headline if scene.summary else None
     if headline is None or not headline.states:
         return line(((" no thread seen yet", "dim"),), width)
-    shares = [(name, share) for name, share in in_order(headline.states.items()) if share >= 0.005]
+    shares = [(name, share) for name, share in in_order(rounded(headline.states, 2).items()) if share]
     for labels, gap, least in _LEGENDS:
         spans = _items(scene, [item for item in shares if item[1] >= least], labels, gap)
         if width_of(spans) <= width:
@@ -168,7 +169,7 @@ def _share(headline: Headline | None, row: int, right: int, height: int) -> tupl
     if headline is None or right < 20 or height < len(_GROUPS) or row >= len(_GROUPS):
         return ()
     group, label, style = _GROUPS[row]
-    share = getattr(headline, "other_wait" if group == OTHER_WAIT else group)
+    share = rounded({name: getattr(headline, name) for name, _, _ in _GROUPS}, 2)[group]
     tone = style if share >= 0.005 else "faint"
     return ((f"   {label:<9}", "dim"), (f"{percent(share):>6}", f"{tone}!b"))
 
