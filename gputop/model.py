@@ -238,12 +238,34 @@ class ThreadReading:
 
 @dataclass(frozen=True, slots=True)
 class ProcessReading:
-    """CPU and memory of one process of the target."""
+    """CPU and memory of one process of the target.
+
+    Attributes:
+        cpu: cores in use: 1.0 is one core.
+        children: cores in use by those children whose time is in nobody's `cpu`, because they lived between two looks;
+            what a child used after its last look is in it too. It is known when they have ended.
+    """
 
     pid: int
-    cpu: Value  # cores in use: 1.0 is one core
+    cpu: Value
     rss_bytes: Value
     threads: tuple[ThreadReading, ...]
+    children: Value = NA("not counted when this was recorded")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLimits:
+    """What bounds the CPU time of the target's first process.
+
+    Attributes:
+        allowed: the cores it may run on (affinity, cpuset), as the kernel lists them ("0-3,8"); empty when not known.
+        quota: cores' worth of time that its control group may use; NA without a quota.
+        throttled: share of the quota's periods in which the group used it up and was held until the next one.
+    """
+
+    allowed: str
+    quota: Value
+    throttled: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +277,7 @@ class HostBatch:
         target_cores: share of each core used by the target's threads, by the core each ran on last.
         memory_used_bytes, memory_total_bytes: of the machine (or its cgroup limit when lower).
         load: 1, 5 and 15 minute load averages.
+        limits: of the target's first process; None in recordings made before they were read.
     """
 
     time: float
@@ -265,6 +288,21 @@ class HostBatch:
     memory_total_bytes: Value
     load: tuple[float, ...]
     processes: tuple[ProcessReading, ...]
+    limits: CpuLimits | None = None
+
+    @property
+    def target_cpu(self) -> Value:
+        """Return the cores in use by the target's processes, with their children of a moment."""
+        if not self.processes:
+            return NA("no process of the target was there")
+        known_cpu = [process.cpu for process in self.processes if not isinstance(process.cpu, NA)]
+        return sum(known_cpu) + (known(self.target_children) or 0.0) if known_cpu else self.processes[0].cpu
+
+    @property
+    def target_children(self) -> Value:
+        """Return the part of `target_cpu` by children that lived between two looks."""
+        counted = [process.children for process in self.processes if not isinstance(process.children, NA)]
+        return sum(counted) if counted else NA("no process of the target was there twice")
 
 
 # ----------------------------------------------------------------------------------------------------- GPU

@@ -108,6 +108,7 @@ class HostPacker:
             batch.memory_total_bytes,
             batch.load,
             self._processes(packed) if threads else batch.processes,
+            batch.limits,
         )
 
     def _processes(self, packed: PackedHost) -> tuple[ProcessReading, ...]:

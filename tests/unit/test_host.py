@@ -195,7 +195,7 @@ def test_memory_is_that_of_the_tightest_control_group(
         (directory / usage).write_text(f"{used}\n")
         (directory / "memory.stat").write_text(f"anon 5\n{cache} {100 << 20}\n")
     real = procfs.read
-    monkeypatch.setattr(machine, "_CGROUPS", str(tmp_path))
+    monkeypatch.setattr(machine, "CGROUPS", str(tmp_path))
     monkeypatch.setattr(procfs, "read", lambda path: membership.encode() if path == "/proc/7/cgroup" else real(path))
     assert Memory().read(7) == (200 << 20, 512 << 20)
 
@@ -204,7 +204,7 @@ def test_memory_of_the_machine() -> None:
     used, total = map(number, machine._machine_memory())
     assert total == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < used < total
-    assert machine._upwards("/m", "/../outside") == ["/m"]
+    assert machine.upwards("/m", "/../outside") == ["/m"]
 
 
 def test_cores_of_the_target() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gputop import procfs
 from gputop.model import NA, Value
 
-_CGROUPS = "/sys/fs/cgroup"
+CGROUPS = "/sys/fs/cgroup"
 
 
 class Cores:
@@ -102,21 +102,21 @@ def _tightest(pid: int) -> _Group | None:
 def _limited(controllers: str, path: str) -> list[_Group]:
     """Return the limited groups on the way up from `path`; the hierarchy's files tell its version (cgroups(7))."""
     if controllers == "":
-        names = (_CGROUPS, "memory.max", "memory.current", b"inactive_file")
+        names = (CGROUPS, "memory.max", "memory.current", b"inactive_file")
     elif "memory" in controllers.split(","):
-        names = (f"{_CGROUPS}/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
+        names = (f"{CGROUPS}/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
     else:
         return []
     mount, limit_name, usage, reclaimable = names
     found = []
-    for directory in _upwards(mount, path):
+    for directory in upwards(mount, path):
         with suppress(OSError, ValueError):  # "max", or not there
             limit = int(procfs.read_short(f"{directory}/{limit_name}"))
             found.append(_Group(directory, limit, usage, reclaimable))
     return found
 
 
-def _upwards(mount: str, path: str) -> list[str]:
+def upwards(mount: str, path: str) -> list[str]:
     """Return the directories of a group and those above it; a group outside our cgroup namespace has only the root."""
     parts = [] if ".." in path else [part for part in path.split("/") if part]
     return [os.path.join(mount, *parts[:depth]) for depth in range(len(parts), -1, -1)]
