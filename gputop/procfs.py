@@ -27,6 +27,7 @@ class Stat(NamedTuple):
         ppid, pgrp, session: parent, process group, session.
         kernel: a thread of the kernel itself.
         cpu_s: user and system time so far, in steps of 10 ms.
+        children_cpu_s: the same of all children that ended and were waited for, and of theirs.
         threads: how many it has.
         started_s: start, in seconds after boot.
         rss_bytes: resident memory.
@@ -41,6 +42,7 @@ class Stat(NamedTuple):
     session: int
     kernel: bool
     cpu_s: float
+    children_cpu_s: float
     threads: int
     started_s: float
     rss_bytes: int
@@ -94,6 +96,7 @@ def parse_stat(line: bytes) -> Stat:
         session=int(field[3]),
         kernel=bool(int(field[6]) & _PF_KTHREAD),
         cpu_s=(int(field[11]) + int(field[12])) / _TICKS_PER_SECOND,
+        children_cpu_s=(int(field[13]) + int(field[14])) / _TICKS_PER_SECOND,
         threads=int(field[17]),
         started_s=int(field[19]) / _TICKS_PER_SECOND,
         rss_bytes=int(field[21]) * _PAGE_BYTES,

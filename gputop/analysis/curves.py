@@ -70,9 +70,9 @@ def resampled(stretches: Iterable[Stretch], limits: Sequence[float]) -> tuple[Va
 def cpu(hosts: Iterable[HostBatch]) -> Iterator[Stretch]:
     """Yield the target's share of all cores."""
     for host in hosts:
-        used = [process.cpu for process in host.processes if not isinstance(process.cpu, NA)]
-        if used and host.cores:
-            yield Stretch(host.time - host.seconds, host.time, sum(used) / len(host.cores))
+        used = host.target_cpu
+        if not isinstance(used, NA) and host.cores:
+            yield Stretch(host.time - host.seconds, host.time, used / len(host.cores))
 
 
 def utilization(batches: Iterable[GpuBatch], rows: Rows, index: int) -> Iterator[Stretch]:

@@ -136,6 +136,21 @@ class GpuHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuUse:
+    """The machine's cores over the window.
+
+    Attributes:
+        cores: mean share in use of each core, by anybody.
+        target: mean number of cores that the target kept busy.
+        children: the part of it by processes that lived between two looks.
+    """
+
+    cores: tuple[float, ...]
+    target: Value
+    children: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is wrong, in words.
 
@@ -161,6 +176,7 @@ class Summary:
     """Everything the overview and the report say about one window.
 
     Attributes:
+        host, cpu: the newest reading of the machine, and the window's means; None when there is none.
         gpus, gpus_at: the newest reading of the GPUs in the window, and its time (0 when there is none).
         ended, gone: pid to exit code (None when not known) of the processes that ended, and to what they were.
         energy_j, efficiency: GPU index to the energy used in the window, and to what limited the GPU in it.
@@ -185,3 +201,4 @@ class Summary:
     notes: tuple[Note, ...] = ()
     gone: Mapping[int, ProcessInfo] = field(default_factory=dict)
     stack: Stack = ()
+    cpu: CpuUse | None = None

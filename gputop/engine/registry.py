@@ -18,7 +18,7 @@ COLLECTORS: tuple[Callable[[Emit, Settings], Collector], ...] = (
     lambda emit, settings: StackCollector(
         emit, rate_hz=settings.stack_rate, share=settings.own_budget / 100 * QUOTAS["py-spy"]
     ),
-    lambda emit, settings: HostCollector(emit),
+    lambda emit, settings: HostCollector(emit, tree=settings.tree),
     lambda emit, settings: GpuCollector(emit),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.analysis.results import Headline, Summary, ThreadRow
+from gputop.analysis.results import CpuUse, Headline, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, CostBatch, GpuReading, HostBatch, ProcessInfo, Value, known
@@ -48,7 +48,7 @@ def document(summary: Summary) -> dict[str, Any]:
             }
             for row in summary.lines
         ],
-        "host": _host(summary.host),
+        "host": _host(summary.host, summary.cpu),
         "gpus": [_gpu(gpu, summary.energy_j.get(gpu.index, NA("not measured"))) for gpu in summary.gpus],
         "verdict": {
             "id": summary.verdict.id,
@@ -122,11 +122,13 @@ def _headline(headline: Headline | None) -> dict[str, Any] | None:
     }
 
 
-def _host(host: HostBatch | None) -> dict[str, Any] | None:
-    if host is None:
+def _host(host: HostBatch | None, cpu: CpuUse | None) -> dict[str, Any] | None:
+    if host is None or cpu is None:
         return None
     return {
-        "cores": [round(min(100.0, 100 * core), 1) for core in host.cores],
+        "cores": [round(min(100.0, 100 * core), 1) for core in cpu.cores],
+        "target_cores": known(cpu.target),
+        "target_children_cores": known(cpu.children),
         "memory_used_bytes": known(host.memory_used_bytes),
         "memory_total_bytes": known(host.memory_total_bytes),
         "load": list(host.load),

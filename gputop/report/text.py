@@ -14,6 +14,7 @@ from gputop.model import NA, GpuReading, Note, Value
 
 #: Shares below this are not worth a reader's second.
 _FLOOR = 0.005
+_SHOWS = 0.05  # of a core
 #: What is wrong with a recording concerns all that is said of it, so its notes come first.
 _RECORDING = "recording"
 _FUNCTIONS, _THREADS, _BRIEF = 15, 12, 3
@@ -138,10 +139,12 @@ def _threads(rows: tuple[ThreadRow, ...], root: int) -> Iterator[str]:
 
 
 def _machine(summary: Summary) -> Iterator[str]:
-    host = summary.host
-    if host is not None:
-        used = sum(process.cpu for process in host.processes if not isinstance(process.cpu, NA))
-        yield f"cpu    {sum(host.cores):.1f} of {len(host.cores)} cores in use, {used:.1f} of them by this process"
+    if summary.cpu is not None:
+        cpu = summary.cpu
+        yield (
+            f"cpu    {sum(cpu.cores):.1f} of {len(cpu.cores)} cores in use, "
+            f"{_value(cpu.target, '{:.1f}')} of them by this process{_of_children(cpu.children)}"
+        )
     for gpu in summary.gpus:
         yield _gpu(gpu)
     if summary.cost is not None:
@@ -150,6 +153,13 @@ def _machine(summary: Summary) -> Iterator[str]:
             f"cost   gputop used {_share(sum(cost.own_cpu.values()), 0.1)} of a core, held the program up "
             f"{_share(cost.stopped, 0.2)} of the time, {_share(cost.failed, 0.1)} of samples failed"
         )
+
+
+def _of_children(cores: Value) -> str:
+    """Name what processes that were never seen themselves used, when it shows."""
+    if isinstance(cores, NA) or cores < _SHOWS:
+        return ""
+    return f" ({cores:.1f} by children that lived too shortly to be looked at)"
 
 
 def _gpu(gpu: GpuReading) -> str:

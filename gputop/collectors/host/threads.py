@@ -50,7 +50,23 @@ class ProcessReader:
         self._schedstat = schedstat
         self._threads: dict[int, _Thread] = {}
         self._cpu: tuple[float, float] | None = None
+        self._children: tuple[float, float] | None = None
+        self._told = self._credit = 0.0
         self._turn = 0
+
+    @property
+    def parent(self) -> int:
+        """Return its parent's pid, as it was told."""
+        return self._info.ppid
+
+    @property
+    def told(self) -> float:
+        """Return the CPU seconds in the readings so far, its children's too."""
+        return self._told
+
+    def credit(self, seconds: float) -> None:
+        """Take in that a child has ended which had told so much: the kernel will count it as this process's child's."""
+        self._credit += seconds
 
     def read(self, now: float, limit: int) -> ProcessReading | None:
         """Return CPU and memory since the reading before, None when the process has ended.
@@ -65,17 +81,30 @@ class ProcessReader:
             if status.dead or procfs.started_unix(status) != self._info.started_unix:
                 return None
             self._read_threads(now, limit)
-            cpu = self._process_cpu(now)
+            cpu, children = self._process_cpu(now), self._children_cpu(now, status.children_cpu_s)
         except OSError:
             return None
         readings = tuple(thread.reading for thread in self._threads.values())
-        return ProcessReading(self._info.pid, cpu, float(status.rss_bytes), readings)
+        return ProcessReading(self._info.pid, cpu, float(status.rss_bytes), readings, children)
 
     def _process_cpu(self, now: float) -> Value:
         before, self._cpu = self._cpu, (now, procfs.process_cpu_s(self._info.pid))
         if before is None or now <= before[0]:
             return _FIRST
-        return max(self._cpu[1] - before[1], 0.0) / (now - before[0])
+        used = max(self._cpu[1] - before[1], 0.0)
+        self._told += used
+        return used / (now - before[0])
+
+    def _children_cpu(self, now: float, total: float) -> Value:
+        """Return what ended children used beyond what they were seen to use; the kernel counts in steps of 10 ms."""
+        before, self._children = self._children, (now, total)
+        if before is None or now <= before[0]:
+            return _FIRST
+        used = max(total - before[1], 0.0)
+        self._told += used
+        seen = min(used, self._credit)
+        self._credit -= seen
+        return (used - seen) / (now - before[0])
 
     def _read_threads(self, now: float, limit: int) -> None:
         directory = os.open(f"/proc/{self._info.pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

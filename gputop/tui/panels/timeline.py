@@ -211,8 +211,7 @@ def _gpu_curve(series: Series) -> _Curve:
 def _cpu_curve(scene: Scene, series: Series) -> _Curve:
     host = scene.summary.host if scene.summary else None
     words = short = percent(_newest(series))
-    if host is not None and host.processes:
-        used = sum(process.cpu for process in host.processes if not isinstance(process.cpu, NA))
+    if host is not None and not isinstance(used := host.target_cpu, NA):
         words, short = f"{used:.1f} of {len(host.cores)} cores", f"{used:.1f} cores"
     return _Curve("CPU", series.values, "cpu", words, short)
 
