@@ -38,6 +38,14 @@ def build(store: Store, key: ThreadKey | None, window: Window, columns: int) -> 
     )
 
 
+def strips(
+    store: Store, keys: Sequence[ThreadKey], window: Window, columns: int
+) -> dict[tuple[int, int], tuple[Column, ...]]:
+    """Return what each of several threads did, in `columns` steps of the window."""
+    edges = curves.edges(window, columns)
+    return {key: tuple(_columns(store, key, edges)) for key in keys}
+
+
 def _columns(store: Store, key: ThreadKey | None, edges: Sequence[float]) -> Iterator[Column]:
     steps = [Window(start, end) for start, end in pairwise(edges)]
     if key is None:

@@ -7,7 +7,7 @@ of CPU time that the first picture need not wait for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from gputop.model import Session, Window
 from gputop.store import Store
 
 if TYPE_CHECKING:
-    from gputop.analysis.results import FlameNode, GpuHistory, Summary
+    from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary
     from gputop.snapshot.flight import Saved
     from gputop.snapshot.kineto.request import Options
     from gputop.snapshot.kineto.shoot import Consent
@@ -55,6 +55,15 @@ class Answers(ABC):
         from gputop.analysis.summary import call_tree
 
         return call_tree(self.store, window, thread, alone=alone)
+
+    def strips(
+        self, window: Window, threads: Sequence[tuple[int, int]], steps: int
+    ) -> Mapping[tuple[int, int], tuple[Column, ...]]:
+        """Return what each of these threads did in each step of a window; costs some milliseconds of CPU."""
+        from gputop.analysis import timeline
+        from gputop.store import ThreadKey
+
+        return timeline.strips(self.store, [ThreadKey(*thread) for thread in threads], window, steps)
 
     def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
         """Return each GPU with its curves; costs some milliseconds of CPU."""

@@ -59,7 +59,10 @@ SORTS = {
     "total": "Time in the function and in what it calls",
     "function": "By name",
     "file": "By file and line",
+    "doing": "By the time in it that does not compute",
 }
+#: What the threads can be sorted by, with the keys 1 and up; "role" puts them in groups.
+THREAD_SORTS = ("role", "thread", "pid", "tid", "cpu", "doing")
 
 #: The screens that Esc closes.
 _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
@@ -243,6 +246,21 @@ ACTIONS: tuple[Action, ...] = (
         "Enter",
         palette=False,
         screens=(THREADS,),
+    ),
+    Action(
+        ("o",),
+        "Own threads only",
+        "Hide those of libraries and of the driver",
+        "own",
+        "own threads",
+        9,
+        screens=(THREADS,),
+    ),
+    *(
+        Action(
+            (str(place),), f"Sort by {name}", f"Threads by {name}", f"sort('{name}')", palette=False, screens=(THREADS,)
+        )
+        for place, name in enumerate(THREAD_SORTS, 1)
     ),
     # ------------------------------------------------------------------------------------- flame
     Action(

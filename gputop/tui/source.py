@@ -1,17 +1,17 @@
 """What the screen needs from below: a `Source` (the live engine, or a recording).
 
-The screen calls `summary`, `flame`, `gpu_history`, `code` and `snap` from worker threads of its own; everything else is
-called from the thread of the user interface and returns at once.
+The screen calls `summary`, `flame`, `strips`, `gpu_history`, `code` and `snap` from worker threads of its own;
+everything else is called from the thread of the user interface and returns at once.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gputop.analysis.results import FlameNode, GpuHistory, Summary, Window
+from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary, Window
 from gputop.model import Session
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ class Source(Protocol):
 
     def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
         """Return the call tree of a window; may be slow."""
+
+    def strips(self, window: Window, threads: Sequence[Thread], steps: int) -> Mapping[Thread, tuple[Column, ...]]:
+        """Return what each of these threads did in each of `steps` steps of a window; may be slow."""
 
     def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
         """Return each GPU with its curves in `steps` steps, the target's first; may be slow."""

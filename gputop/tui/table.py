@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from gputop.analysis.results import FunctionRow, LineRow, Summary
+from gputop.analysis.rules_python import is_library
+from gputop.analysis.states import COMPUTE, groups
 from gputop.tui.order import Order
 from gputop.tui.view import View
 
@@ -26,13 +27,9 @@ def name(row: Row) -> str:
     return row.function if isinstance(row, LineRow) else row.name
 
 
-#: Code that the user did not write: installed packages, the standard library, what is built into Python.
-_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|^<frozen ")
-
-
 def is_own(row: Row) -> bool:
     """Return whether a row is of the user's own code."""
-    return _LIBRARY.search(row.file) is None
+    return not is_library(row.file)
 
 
 def matches(row: Row, text: str) -> bool:
@@ -52,6 +49,13 @@ def following(found: Sequence[int], at: int | None, step: int) -> int | None:
     if step < 0:
         return next((place for place in reversed(found) if place < here), found[-1])
     return next((place for place in found if place >= here + step), found[0])
+
+
+def _worth(row: Row, sort: str) -> float:
+    """Return what a row is ranked by."""
+    if sort == "total":
+        return row.total_share
+    return row.self_share * (1 - groups(dict(row.states))[COMPUTE]) if sort == "doing" else row.self_share
 
 
 class Table:
@@ -77,8 +81,7 @@ class Table:
             return sorted(rows.values(), key=lambda row: (name(row).lower(), row.file, row.line))
         if view.sort == "file":
             return sorted(rows.values(), key=lambda row: (row.file, row.line, name(row)))
-        total = view.sort == "total"
-        values = {name: row.total_share if total else row.self_share for name, row in rows.items()}
+        values = {name: _worth(row, view.sort) for name, row in rows.items()}
         return [rows[name] for name in self._order.settle(values, f"{view.sort} {view.by_line}")]
 
     def cursor(self, view: View) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -194,6 +194,17 @@ class FakeSource:
 
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
         return CALLS
+
+    def strips(
+        self, window: Window, threads: Sequence[tuple[int, int]], steps: int
+    ) -> dict[tuple[int, int], tuple[Column, ...]]:
+        step = window.seconds / steps
+        starts = [window.start + place * step for place in range(steps)]
+        waits = {"native": 0.3, "lock": 0.6, "idle": 0.1}
+        return {
+            key: tuple(Column(at, step, self._states(at) if key[0] == key[1] else waits) for at in starts)
+            for key in threads
+        }
 
     def gpu_history(self, window: Window, steps: int) -> tuple[GpuHistory, ...]:
         step = window.seconds / steps

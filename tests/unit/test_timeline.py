@@ -107,3 +107,11 @@ def test_an_empty_store_gives_empty_columns() -> None:
     assert states(built) == [""] * 120
     assert (built.gpus, built.gpu_memory) == ((), ())
     assert all(isinstance(value, NA) for value in built.cpu.values)
+
+
+def test_strips_are_the_columns_of_each_thread() -> None:
+    other = ThreadKey(PID, PID + 1)
+    store = stored(peeks(PID, [(0, 3, PYTHON), (3, 6, SYNC)]), peeks(PID + 1, [(0, 6, NATIVE)]))
+    found = timeline.strips(store, [KEY, other], Window(0, 6), 3)
+    assert found == {key: timeline.build(store, key, Window(0, 6), 3).columns for key in (KEY, other)}
+    assert [len(column.states) for column in found[KEY]] == [1, 2, 1]

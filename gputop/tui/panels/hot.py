@@ -92,7 +92,7 @@ def _heads(scene: Scene, columns: _Columns, width: int) -> Line:
     if columns.total:
         spans.append((f"{labels['total']:>{_NUMBER - 1}} ", tone["total"]))
     if columns.bar:
-        spans += [("  ", "text"), (fit("doing", columns.bar), "dim"), ("  ", "text")]
+        spans += [("  ", "text"), (fit(labels["doing"], columns.bar), tone["doing"]), ("  ", "text")]
     spans.append((fit(labels["function"], columns.name), tone["function"]))
     if columns.file:
         spans += [(" ", "text"), (fit(labels["file"], columns.file), tone["file"])]
@@ -142,7 +142,7 @@ def _empty(scene: Scene) -> str:
     if scene.summary is None:
         return "waiting for the first samples"
     if scene.session.root.python is None:
-        return "not a Python process: states, cores and GPU still work"
+        return f"{scene.session.root.language}: states, cores and GPU still work"
     return "no Python stack seen yet"
 
 
@@ -161,6 +161,8 @@ def _column_at(columns: _Columns, x: int) -> str:
     if x < _NUMBER + columns.total:
         return "total"
     names = _NUMBER + columns.total + (columns.bar and columns.bar + 4)
+    if x < names:
+        return "doing"
     return "function" if x < names + columns.name else "file"
 
 

@@ -12,13 +12,11 @@ from gputop.tui.bars import bar, in_order
 from gputop.tui.cells import Line, Span, fit, line, percent
 from gputop.tui.layout import TWO_COLUMNS
 from gputop.tui.panels.base import Panel, Rows, padded, rule
+from gputop.tui.threadlist import ORDER, OWN
 from gputop.tui.view import Scene
 
 #: Below this height only wide screens have room, below the second no screen.
 _TALL_NARROW, _TALL = 50, 30
-#: Roles in the order of the list; threads of the others are folded while they wait.
-_OWN = ("main", "python", "dataloader", "autograd")
-_ORDER = {role: place for place, role in enumerate((*_OWN, "nccl", "cuda", "pool", "native"))}
 #: States of a thread that waits for work, and the share of its time from which it does nothing else.
 _WAITING, _PARKED = ("idle", "lock", "unknown"), 0.99
 _ROLE, _CPU, _MOST_BAR = 11, 7, 20
@@ -40,12 +38,12 @@ def _listed(scene: Scene) -> _Listed:
         else:
             shown.append(row)
     root = scene.session.root.pid
-    shown.sort(key=lambda row: (_ORDER.get(row.role, len(_ORDER)), row.pid != root, row.pid, row.tid))
+    shown.sort(key=lambda row: (ORDER.get(row.role, len(ORDER)), row.pid != root, row.pid, row.tid))
     return _Listed(shown, parked)
 
 
 def _is_parked(row: ThreadRow) -> bool:
-    if row.role in _OWN or (known(row.cpu) or 0.0) >= 1 - _PARKED:
+    if row.role in OWN or (known(row.cpu) or 0.0) >= 1 - _PARKED:
         return False
     return not row.states or sum(row.states.get(name, 0.0) for name in _WAITING) >= _PARKED
 

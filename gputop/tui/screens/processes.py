@@ -14,7 +14,7 @@ from gputop.tui.copied import process
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import rule
 from gputop.tui.screens.sheet import Sheet
-from gputop.tui.screens.threads import most
+from gputop.tui.threadlist import most
 from gputop.tui.tree import NO_GPU, ProcessRow, rows
 
 if TYPE_CHECKING:

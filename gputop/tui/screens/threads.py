@@ -1,22 +1,25 @@
-"""The threads: who does what, one row each; Enter looks at one."""
+"""The threads: who does what, one row each, over time and in sum; Enter looks at one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import events
 from textual.binding import BindingType
 
-from gputop.analysis.results import ThreadRow
-from gputop.analysis.states import BY_ID
+from gputop.analysis.results import Column, ThreadRow, Window
+from gputop.tui import threadlist, threadrows
 from gputop.tui.actions import THREADS
-from gputop.tui.bars import bar, in_order
-from gputop.tui.cells import Line, Span, fit, line, percent
+from gputop.tui.background import spawn
+from gputop.tui.cells import Line, Span, line
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import rule
 from gputop.tui.screens.sheet import Sheet
 from gputop.tui.source import Thread
 from gputop.tui.table import following
+from gputop.tui.threadlist import Entry
+from gputop.tui.threadrows import Look
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
@@ -24,8 +27,16 @@ if TYPE_CHECKING:
 _HEAD = 2
 
 
+class _Question(NamedTuple):
+    """Of what there are strips."""
+
+    window: Window
+    threads: tuple[Thread, ...]
+    steps: int
+
+
 class Threads(Sheet[None]):
-    """A list of threads with a bar of states each."""
+    """A list of threads, with what each did over time and a bar of states."""
 
     NAME = THREADS
     BINDINGS: ClassVar[list[BindingType]] = bindings(THREADS)
@@ -34,60 +45,86 @@ class Threads(Sheet[None]):
         super().__init__(app)
         self._selected: Thread | None = app.scene.view.thread
         self._needle = self._filter = ""
+        self._sort, self._own = "role", False
         self._top, self._page = 0, 1
+        self._strips: Mapping[Thread, tuple[Column, ...]] = {}
+        self._asked: _Question | None = None
+        self._busy = False
 
     # ------------------------------------------------------------------------------------------- drawing
 
     def _rows(self) -> list[ThreadRow]:
-        """Return the threads that pass the filter: main threads first, then by role, in an order that does not jump."""
         summary = self._gputop.scene.summary
-        rows = [row for row in summary.threads if _holds(row, self._filter)] if summary else []
-        return sorted(rows, key=lambda row: (not row.main, row.role, row.pid, row.tid))
+        return threadlist.listed(summary.threads, self._sort, self._filter, own=self._own) if summary else []
+
+    def _entries(self, rows: list[ThreadRow]) -> list[Entry]:
+        return threadlist.grouped(rows) if self._sort == "role" else [*rows]
 
     def painted(self, width: int, height: int) -> list[Line]:
         """Return the rows that fit."""
-        scene, rows = self._gputop.scene, self._rows()
+        scene, entries = self._gputop.scene, self._entries(self._rows())
         self._page = max(1, height - _HEAD)
-        self._keep_in_sight(rows)
-        title: list[Span] = [(f"{len(rows)} threads", "strong!b")]
-        title += [(f" {scene.glyphs.dot} filter ", "title"), (self._filter, "warn!b")] if self._filter else []
-        title += [(f" {scene.glyphs.dot} search ", "title"), (self._needle, "warn!b")] if self._needle else []
-        lines = [rule(scene, title, width), _heads(width)]
-        lines += [self._row(row, width) for row in rows[self._top : self._top + self._page]]
-        if not rows:
-            words = "no thread holds this text; Esc clears the filter" if self._filter else "no thread seen yet"
-            lines.append(line(((f"  {words}", "dim"),), width))
+        self._keep_in_sight(entries)
+        shown = entries[self._top : self._top + self._page]
+        columns = threadrows.columns(width)
+        self._ask(tuple(_key(entry) for entry in shown if not isinstance(entry, str)), columns.strip)
+        look = Look(columns, width, self._strips, self._selected, scene.view.thread, self._needle)
+        lines = [self._title(entries, width), threadrows.heads(scene, self._sort, look)]
+        lines += [threadrows.drawn(scene, entry, look) for entry in shown]
+        if not entries:
+            lines.append(line(((f"  {self._nothing()}", "dim"),), width))
         return lines
 
-    def _row(self, row: ThreadRow, width: int) -> Line:
-        scene = self._gputop.scene
-        back = "/select" if (row.pid, row.tid) == self._selected else ""
-        columns = _columns(width)
-        drawn = bar(in_order(row.states.items()), columns.bar, scene.glyphs, scene.coloured, "base")
-        mark = scene.glyphs.live if (row.pid, row.tid) == scene.view.thread else " "
-        spans: list[Span] = [
-            (f"{mark} ", f"accent{back}"),
-            (
-                fit(row.name, columns.name, scene.glyphs.ellipsis),
-                f"{self._tone(row)}{back}" + ("!b" if row.main else ""),
-            ),
-            (_facts(columns, row.role, str(row.pid), str(row.tid), percent(row.cpu)), f"dim{back}"),
-            *drawn,
-            (f"  {most(row)}", f"text{back}"),
-        ]
-        return line(spans, width, fill=(" ", f"text{back}"))
+    def _title(self, entries: list[Entry], width: int) -> Line:
+        dot = f" {self._gputop.glyphs.dot} "
+        count = sum(not isinstance(entry, str) for entry in entries)
+        title: list[Span] = [(f"{count} threads", "strong!b")]
+        title += [(dot, "title"), ("own threads", "warn!b")] if self._own else []
+        title += [(f"{dot}filter ", "title"), (self._filter, "warn!b")] if self._filter else []
+        title += [(f"{dot}search ", "title"), (self._needle, "warn!b")] if self._needle else []
+        last = min(len(entries), self._top + self._page)
+        right: list[Span] = [(f"{self._top + 1}–{last} of {len(entries)}", "title")]
+        return rule(self._gputop.scene, title, width, right if len(entries) > self._page else ())
 
-    def _tone(self, row: ThreadRow) -> str:
-        return "accent" if self._needle and _holds(row, self._needle) else "strong"
+    def _nothing(self) -> str:
+        if self._filter:
+            return "no thread holds this text; Esc clears the filter"
+        return "none of the program's own; o shows all threads" if self._own else "no thread seen yet"
 
-    def _keep_in_sight(self, rows: list[ThreadRow]) -> None:
-        place = self._place(rows)
+    def _keep_in_sight(self, entries: list[Entry]) -> None:
+        place = _place(entries, self._selected)
         if place is not None:
-            self._top = min(max(self._top, place - self._page + 1), place)
-        self._top = max(0, min(self._top, len(rows) - self._page))
+            above = place - (place > 0 and isinstance(entries[place - 1], str))  # with the head of its group
+            self._top = min(max(self._top, place - self._page + 1), above)
+        self._top = max(0, min(self._top, len(entries) - self._page))
 
-    def _place(self, rows: list[ThreadRow]) -> int | None:
-        return next((place for place, row in enumerate(rows) if (row.pid, row.tid) == self._selected), None)
+    # ------------------------------------------------------------------------------------------- strips
+
+    def _ask(self, threads: tuple[Thread, ...], steps: int) -> None:
+        """Ask what the threads in sight did over time, unless that is being worked out."""
+        summary = self._gputop.scene.summary
+        if summary is None or self._busy or not steps or not threads:
+            return
+        question = _Question(summary.window, threads, steps)
+        if question != self._asked:
+            self._asked, self._busy = question, True
+            spawn("strips", lambda: self._answer(question))
+
+    def _answer(self, question: _Question) -> None:
+        try:
+            found = self._gputop.scene.source.strips(*question)
+        except Exception as error:  # shown to the user: a fault in analysis must not end the screen
+            self._gputop.later(self._take, {}, f"what threads did over time is not known: {error!r}")
+        else:
+            self._gputop.later(self._take, found, "")
+
+    def _take(self, found: Mapping[Thread, tuple[Column, ...]], fault: str) -> None:
+        self._busy = False
+        self._strips = found
+        if fault:
+            self._gputop.say(fault, "bad")
+        elif self.is_attached:
+            self.draw()
 
     # ------------------------------------------------------------------------------------------- actions
 
@@ -96,11 +133,12 @@ class Threads(Sheet[None]):
         threads = self._rows()
         if not threads:
             return
-        place = self._place(threads)
-        self._select(threads, 0 if place is None else max(0, min(len(threads) - 1, place + step)))
+        rows: list[Entry] = [*threads]
+        place = _place(rows, self._selected)
+        self._select(threads[0 if place is None else max(0, min(len(threads) - 1, place + step))])
 
-    def _select(self, threads: list[ThreadRow], place: int) -> None:
-        self._selected = (threads[place].pid, threads[place].tid)
+    def _select(self, row: ThreadRow) -> None:
+        self._selected = _key(row)
         self.draw()
 
     def action_page(self, pages: int) -> None:
@@ -114,6 +152,16 @@ class Threads(Sheet[None]):
             self._gputop.ask(anew=True)
         self.dismiss(None)
 
+    def action_own(self) -> None:
+        """Show the program's own threads only, or all again."""
+        self._own, self._top = not self._own, 0
+        self.draw()
+
+    def action_sort(self, column: str) -> None:
+        """Sort by a column; by role, the list is in groups."""
+        self._sort, self._top = column, 0
+        self.draw()
+
     def action_back(self) -> None:
         """Undo the search, then the filter; then close."""
         if self._needle:
@@ -124,6 +172,15 @@ class Threads(Sheet[None]):
             super().action_back()
             return
         self.draw()
+
+    def copied(self) -> str:
+        """Return the chosen thread and what it does, else the verdict."""
+        row = next((row for row in self._rows() if _key(row) == self._selected), None)
+        return (
+            super().copied() if row is None else f"{row.name} ({row.role}, {row.pid}/{row.tid}): {threadlist.most(row)}"
+        )
+
+    # -------------------------------------------------------------------------------------------- search
 
     def action_search(self) -> None:
         """Open the line in which the text to look for is typed."""
@@ -151,21 +208,29 @@ class Threads(Sheet[None]):
 
     def _find(self, step: int) -> bool:
         threads = self._rows()
-        found = [place for place, row in enumerate(threads) if self._needle and _holds(row, self._needle)]
-        place = following(found, self._place(threads), step)
+        found = [place for place, row in enumerate(threads) if self._needle and threadlist.holds(row, self._needle)]
+        rows: list[Entry] = [*threads]
+        place = following(found, _place(rows, self._selected), step)
         if place is not None:
-            self._select(threads, place)
+            self._select(threads[place])
         return place is not None
 
-    def on_click(self, event: events.Click) -> None:
-        """Select the row clicked; a second click looks at it."""
+    # --------------------------------------------------------------------------------------------- mouse
+
+    async def on_click(self, event: events.Click) -> None:
+        """Sort by the column clicked, or select the row; a second click looks at it."""
+        entries = self._entries(self._rows())
         place = self._top + event.y - _HEAD
-        rows = self._rows()
-        if 0 <= place < len(rows) and event.y >= _HEAD:
-            if (rows[place].pid, rows[place].tid) == self._selected:
+        if event.y == _HEAD - 1:
+            self.action_sort(threadrows.columns(self.size.width).at(event.x))
+        elif event.y >= _HEAD and place < len(entries) and event.y < self.size.height - 1:
+            entry = entries[place]
+            if isinstance(entry, str):
+                return
+            if _key(entry) == self._selected:
                 self.action_choose()
             else:
-                self._select(rows, place)
+                self._select(entry)
 
     def on_mouse_scroll_down(self, _event: events.MouseScrollDown) -> None:
         """Move down."""
@@ -176,43 +241,9 @@ class Threads(Sheet[None]):
         self.action_move(-3)
 
 
-def _holds(row: ThreadRow, text: str) -> bool:
-    return text.lower() in f"{row.name} {row.role} {row.pid} {row.tid}".lower()
+def _key(row: ThreadRow) -> Thread:
+    return row.pid, row.tid
 
 
-class _Columns(NamedTuple):
-    """Widths of the columns; `ids` shows role, process and thread id."""
-
-    name: int
-    ids: bool
-    bar: int
-
-
-#: Columns of role, ids and CPU use; of CPU use alone; of the words after the bar; of the mark before the name.
-_IDS, _CPU, _WORDS, _MARK = 38, 9, 18, 2
-
-
-def _columns(width: int) -> _Columns:
-    ids = width >= 90
-    rest = width - _MARK - (_IDS if ids else _CPU) - _WORDS
-    name = max(8, min(32, rest // 2))
-    return _Columns(name, ids, max(4, min(60, rest - name)))
-
-
-def _facts(columns: _Columns, role: str, pid: str, tid: str, cpu: str) -> str:
-    ids = f" {fit(role, 10)} {pid:>8} {tid:>8}" if columns.ids else ""
-    return f"{ids} {cpu:>6}  "
-
-
-def _heads(width: int) -> Line:
-    columns = _columns(width)
-    facts = _facts(columns, "role", "pid", "tid", "cpu")
-    return line(((f"  {fit('thread', columns.name)}{facts}doing", "dim"),), width)
-
-
-def most(row: ThreadRow) -> str:
-    """Say what a thread does most: "gpu wait 61 %"."""
-    if not row.states:
-        return "not looked at"
-    name, share = max(row.states.items(), key=lambda item: item[1])
-    return f"{BY_ID[name].label} {percent(share)}"
+def _place(entries: list[Entry], thread: Thread | None) -> int | None:
+    return next((place for place, row in enumerate(entries) if not isinstance(row, str) and _key(row) == thread), None)
