@@ -7,6 +7,7 @@ keeps them, a recording is a file of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -76,6 +77,18 @@ class ProcessInfo:
     rank: int | None = None
     local_rank: int | None = None
     aliases: tuple[int, ...] = ()
+
+    @property
+    def language(self) -> str:
+        """Return whether it runs Python, in words, for people; a process of somebody else cannot be looked into."""
+        if self.python is not None:
+            return f"Python {self.python}"
+        if self.exe:
+            return "not a Python process"
+        program = os.path.basename(self.cmdline[0]) if self.cmdline else ""
+        if program.startswith("python"):
+            return "Python by its name; it cannot be looked into"
+        return "Python or not: it cannot be looked into" if program else "no program of its own, or it has ended"
 
 
 # ------------------------------------------------------------------------------------------- Python stacks

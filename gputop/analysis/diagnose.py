@@ -9,53 +9,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gputop.analysis import sentences
 from gputop.analysis.facts import Facts
 from gputop.analysis.findings import (
     BACKWARD,
-    COMPUTE,
-    OWN_POOLS,
-    at_work_meanwhile,
+    HANDOVERS,
+    OWN_POOL,
     common_evidence,
+    compiling,
     compute,
-    cores,
     detail,
-    fit,
     gpu_busy,
-    hottest,
-    name,
+    launching,
     percent,
-    spends,
     state,
-    waits_for,
-    where,
     with_backward,
-    without_gpu,
 )
 from gputop.analysis.results import Verdict
+from gputop.analysis.sentences import ALLOCATION, COPIES, GPU_LOW, UNREAD
 from gputop.model import known
 
 #: A wait is named once it takes this share of the thread's time; below it, no single cure helps much.
 WAIT = 0.3
 #: The same for waiting on a lock, a pipe or a child: often part of a program's normal life.
 BLOCKED = 0.4
-#: A thread that computes this much is bound by the CPU; a GPU below this utilisation is waiting for it.
+#: A thread that computes this much is bound by the CPU; a GPU below GPU_LOW is waiting for it.
 BUSY = 0.6
-GPU_LOW = 0.5
 #: Waiting for a GPU below this utilisation is latency, not its work; where the utilisation is not known, the wait must
 #: be this large to call the GPU the limit.
 GPU_LATENCY, WAIT_UNSEEN = 0.4, 0.5
-#: From this share on GPU calls, an idle GPU is bound by launches. A Llama decoding token by token showed 0.33.
-LAUNCH = 0.15
+#: From this share on launching, and this part of all the computing, an idle GPU is bound by launches. A Llama decoding
+#: token by token on an H200 showed 0.70, a loop that decodes pictures for its GPU less than 0.1.
+LAUNCH, OF_COMPUTE = 0.25, 1 / 3
 #: Rest that makes a program idle, and share without a CPU that counts as too few of them.
 REST, STARVED = 0.7, 0.2
+#: A CPU quota that runs out in this share of its periods is what a thread waits for.
+THROTTLED = 0.2
 #: Looks at a thread below which nothing is said.
 FEW = 5
-#: How much an inference counts beside a measurement.
-LIKELY = 0.8
-
-_COPIES = ("gpu_wait.copy_to_host", "gpu_wait.copy_to_device", "gpu_wait.copy")
-_ALLOC = ("gpu_api.alloc", "gpu_wait.alloc")
-_UNREAD = ("unknown.on_cpu", "unknown.blocked")
+#: How much an inference counts beside a measurement; a good one, and one.
+GOOD, LIKELY = 0.9, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,72 +76,47 @@ def _from(threshold: float, share: float, holds: bool = True) -> float:
 
 def _gpu_work_wait(facts: Facts) -> float:
     """Return the share of waiting for the GPU's work rather than for copies and allocations."""
-    return state(facts, "gpu_wait") - detail(facts, *_COPIES, "gpu_wait.alloc")
+    return state(facts, "gpu_wait") - detail(facts, *COPIES, "gpu_wait.alloc")
 
 
-def _idle_gpu(facts: Facts, below: float) -> bool:
+def _idle_gpu(facts: Facts, below: float = GPU_LOW) -> bool:
     busy = gpu_busy(facts)
     return busy is not None and busy < below
 
 
-def _gpu_prefix(facts: Facts) -> str:
-    busy = gpu_busy(facts)
-    return f"GPU idle {percent(1 - busy)}: " if busy is not None and busy < GPU_LOW else ""
+def _launch_bound(facts: Facts) -> float:
+    work = compute(facts) - compiling(facts)
+    holds = _idle_gpu(facts) and launching(facts) >= max(LAUNCH, OF_COMPUTE * work)
+    return _from(BUSY, work, holds)
 
 
-def _gpu_bound(facts: Facts) -> str:
-    busy = gpu_busy(facts)
-    prefix = f"GPU busy {percent(busy)}: " if busy is not None else ""
-    kind = waits_for(facts, "gpu_wait", "synchronise")
-    return f"{prefix}{name(facts)} waits {percent(state(facts, 'gpu_wait'))} for the GPU ({kind})"
+def _gpu_starved(facts: Facts) -> float:
+    """Return the share of work of the program's own, which is not about getting kernels onto the GPU."""
+    own = compute(facts) - compiling(facts) - launching(facts)
+    return _from(GPU_LOW, compute(facts) - compiling(facts), _idle_gpu(facts) and own >= WAIT)
 
 
-def _copy_bound(facts: Facts) -> str:
-    to_host, to_device = (percent(detail(facts, kind)) for kind in _COPIES[:2])
-    total = percent(detail(facts, *_COPIES))
-    return f"{name(facts)} waits {total} for copies: {to_host} to the host, {to_device} to the GPU"
+def _starved(cause: str) -> Callable[[Facts], float]:
+    """Return the weight of being without a CPU, doubled because it slows everything else, where this is the cause."""
+    return lambda facts: _from(STARVED, state(facts, "starved"), _cause(facts) == cause) * 2
 
 
-def _waiting(of: str, otherwise: str) -> Callable[[Facts], str]:
-    """Return a builder of "X waits 40 % for a queue in f (file:1)"."""
-
-    def sentence(facts: Facts) -> str:
-        what = waits_for(facts, of, otherwise)
-        return fit(f"{name(facts)} waits {percent(state(facts, of))} for {what}", *where(hottest(facts, of)))
-
-    return sentence
-
-
-def _lock_bound(facts: Facts) -> str:
-    meanwhile = at_work_meanwhile(facts)
-    what = waits_for(facts, "lock", "a lock")
-    tail = (f"; {meanwhile}",) if meanwhile else where(hottest(facts, "lock"))
-    return fit(f"{name(facts)} waits {percent(state(facts, 'lock'))} for {what}", *tail)
+def _cause(facts: Facts) -> str:
+    """Tell why there was no CPU: "quota", "cores" (few allowed), "others", "own", or "" where nothing tells."""
+    cpus = facts.cpus
+    if cpus is None:
+        return ""
+    if (known(cpus.throttled) or 0.0) >= THROTTLED:
+        return "quota"
+    if cpus.allowed < cpus.machine:
+        return "cores"
+    return "others" if cpus.others > cpus.mine else "own"
 
 
-def _gil_bound(facts: Facts) -> str:
-    rivals = sum(
-        1 for thread in facts.threads if thread.states.get("gil", 0.0) + thread.states.get("python", 0.0) > 0.1
-    )
-    return f"{name(facts)} waits {percent(state(facts, 'gil'))} for the GIL; {rivals} threads want to run Python"
-
-
-def _launch_bound(facts: Facts) -> str:
-    busy = gpu_busy(facts) or 0.0
-    calls = percent(state(facts, "gpu_api"))
-    return f"GPU idle {percent(1 - busy)}: {name(facts)} is busy preparing work, {calls} in GPU calls"
-
-
-def _cpu_where(facts: Facts) -> str:
-    main = "Python" if _mostly_python(facts) else "native code"
-    used = f"; {cores(facts)}" if cores(facts) else ""
-    return fit(
-        f"{name(facts)} computes {percent(compute(facts))}, mostly {main}", *where(hottest(facts, *COMPUTE)), used
-    )
-
-
-def _mostly_python(facts: Facts) -> bool:
-    return 2 * state(facts, "python") >= compute(facts)
+def _lock(facts: Facts, handover: bool) -> float:
+    """Split waiting for threads in two: what one holds, and what one will say or hand over."""
+    share = state(facts, "lock") - detail(facts, OWN_POOL, BACKWARD)
+    return _from(BLOCKED, share, (2 * detail(facts, *HANDOVERS) >= share) == handover)
 
 
 def _single(facts: Facts) -> bool:
@@ -158,19 +126,9 @@ def _single(facts: Facts) -> bool:
 
 def _cpu_bound(facts: Facts, python: bool, single: bool) -> float:
     """Split "CPU bound" into its three cures: other Python, other native code, more threads."""
-    holds = _mostly_python(facts) == python and not (single and not _single(facts)) and not _idle_gpu(facts, GPU_LOW)
+    one = not (single and not _single(facts))
+    holds = sentences.mostly_python(facts) == python and one and not _idle_gpu(facts)
     return _from(BUSY, compute(facts), holds)
-
-
-def _idle(facts: Facts) -> str:
-    kind = "sleeps" if detail(facts, "idle.sleep") > detail(facts, "idle.event_loop") else "has nothing to do"
-    return fit(f"{name(facts)} {kind} {percent(state(facts, 'idle'))} of the time", *where(hottest(facts, "idle")))
-
-
-def _mixed(facts: Facts) -> str:
-    headline = facts.headline
-    top = sorted(headline.states.items(), key=lambda item: -item[1])[:3] if headline else []
-    return f"{name(facts)}: " + ", ".join(f"{key.replace('_', ' ')} {percent(share)}" for key, share in top)
 
 
 #: In order of precedence between equals: the more exact cause first.
@@ -179,76 +137,92 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "stopped",
         "Stopped",
         lambda facts: _from(0.5, detail(facts, "unknown.stopped")),
-        lambda facts: f"{name(facts)} was stopped {percent(detail(facts, 'unknown.stopped'))} of the time",
+        sentences.stopped,
         ("a signal (SIGSTOP, Ctrl-Z) or a debugger stopped it; kill -CONT PID lets it go on",),
     ),
     Diagnosis(
         "unreadable",
         "No look inside",
-        lambda facts: _from(0.5, detail(facts, *_UNREAD)),
-        lambda facts: f"{name(facts)} cannot be looked into: on a CPU {percent(detail(facts, _UNREAD[0]))} of the time",
-        ("the notes say why, and what gives the right to look",),
+        lambda facts: _from(0.5, detail(facts, *UNREAD)),
+        sentences.unreadable,
+        ("gputop doctor tells what this user may look into, and what gives the right", "CPU, memory and GPU use hold"),
     ),
     Diagnosis(
         "data-bound",
         "Waiting for data",
         lambda facts: _from(WAIT, state(facts, "data")),
-        lambda facts: f"{_gpu_prefix(facts)}{name(facts)} waits {percent(state(facts, 'data'))} for its data loader",
+        sentences.waits("data", "its data loader", on_gpu=True),
         ("more loader workers (num_workers), prefetch_factor, persistent_workers", "cheaper decoding and augmentation"),
     ),
     Diagnosis(
         "comm-bound",
         "Waiting for peers",
         lambda facts: _from(WAIT, state(facts, "comm")),
-        lambda facts: f"{_gpu_prefix(facts)}{name(facts)} waits {percent(state(facts, 'comm'))} in collectives",
+        sentences.waits("comm", "its peers, in collectives", on_gpu=True),
         ("look for the slowest rank: it waits least", "overlap communication, larger buckets, fewer synchronisations"),
     ),
     Diagnosis(
         "copy-bound",
         "Copying",
-        lambda facts: _from(WAIT, detail(facts, *_COPIES)),
-        _copy_bound,
+        lambda facts: _from(WAIT, detail(facts, *COPIES)),
+        sentences.copies,
         ("pinned memory and non_blocking=True", "keep tensors on the GPU; copy less often and in larger pieces"),
     ),
     Diagnosis(
         "alloc-bound",
         "GPU allocation",
-        lambda facts: _from(STARVED, detail(facts, *_ALLOC)),
-        lambda facts: f"{name(facts)} spends {percent(detail(facts, *_ALLOC))} allocating and freeing GPU memory",
+        lambda facts: _from(STARVED, detail(facts, *ALLOCATION)),
+        sentences.allocation,
         ("no empty_cache() in the loop", "steady shapes, or expandable_segments in PYTORCH_CUDA_ALLOC_CONF"),
+    ),
+    Diagnosis(
+        "compile-bound",
+        "Compiling kernels",
+        lambda facts: _from(WAIT, compiling(facts)),
+        sentences.kernel_compilation,
+        (
+            "it is normal in the first steps; if it goes on, shapes change: pad them, or use a static cache",
+            "attention that cuDNN compiles for each length: torch.backends.cuda.enable_cudnn_sdp(False)",
+        ),
     ),
     Diagnosis(
         "gpu-bound",
         "GPU bound",
         lambda facts: _from(
-            WAIT_UNSEEN if gpu_busy(facts) is None else WAIT, _gpu_work_wait(facts), not _idle_gpu(facts, GPU_LATENCY)
+            WAIT, _gpu_work_wait(facts), gpu_busy(facts) is not None and not _idle_gpu(facts, GPU_LATENCY)
         ),
-        _gpu_bound,
+        sentences.gpu_bound,
         ("the CPU is not the limit: faster kernels (compile, lower precision, fusion) or a larger GPU help",),
+    ),
+    Diagnosis(
+        "gpu-bound",
+        "GPU bound",
+        lambda facts: _from(WAIT_UNSEEN, _gpu_work_wait(facts), gpu_busy(facts) is None),
+        sentences.gpu_bound,
+        ("faster kernels (compile, lower precision, fusion); whether the GPU is busy all the time could not be read",),
+        sure=GOOD,
     ),
     Diagnosis(
         "sync-bound",
         "GPU latency",
         lambda facts: _from(WAIT, _gpu_work_wait(facts), _idle_gpu(facts, GPU_LATENCY)),
-        lambda facts: (
-            f"{_gpu_prefix(facts)}{name(facts)} waits {percent(state(facts, 'gpu_wait'))} in many short waits"
-        ),
+        sentences.latency,
         ("synchronise less: fewer .item(), .cpu() and print of tensors", "larger batches, CUDA graphs"),
         sure=LIKELY,
     ),
     Diagnosis(
         "launch-bound",
         "Launch bound",
-        lambda facts: _from(BUSY, compute(facts), state(facts, "gpu_api") >= LAUNCH and _idle_gpu(facts, GPU_LOW)),
         _launch_bound,
+        sentences.launches,
         ("CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches: fewer, larger kernels",),
-        sure=LIKELY + 0.1,
+        sure=GOOD,
     ),
     Diagnosis(
         "gpu-starved",
         "GPU starved",
-        lambda facts: _from(GPU_LOW, compute(facts), _idle_gpu(facts, GPU_LOW)),
-        lambda facts: fit(_gpu_prefix(facts), spends(facts, *COMPUTE)),
+        _gpu_starved,
+        sentences.starved_gpu,
         ("move this work to worker processes or to the GPU, or do it ahead of time",),
         sure=LIKELY,
     ),
@@ -256,63 +230,107 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "gil-bound",
         "Waiting for the GIL",
         lambda facts: _from(WAIT, state(facts, "gil")),
-        _gil_bound,
+        sentences.gil,
         ("processes instead of threads for Python work", "fewer threads, or libraries that release the GIL"),
     ),
     Diagnosis(
         "starved",
+        "CPU quota used up",
+        _starved("quota"),
+        sentences.shortage(sentences.quota),
+        (
+            "a higher quota: cpu.max of its control group, docker --cpus, limits.cpu in Kubernetes",
+            "no more threads than the quota has CPUs (OMP_NUM_THREADS, num_workers)",
+        ),
+    ),
+    Diagnosis(
+        "starved",
+        "Bound to few CPUs",
+        _starved("cores"),
+        sentences.shortage(sentences.few_cores),
+        (
+            "let it run on more cores: taskset -pc, a wider cpuset, --cpus-per-task in Slurm",
+            "no more threads than it has cores (OMP_NUM_THREADS, num_workers)",
+        ),
+        sure=GOOD,
+    ),
+    Diagnosis(
+        "starved",
+        "CPUs taken by others",
+        _starved("others"),
+        sentences.shortage(sentences.taken_cores),
+        ("end the other programs, lower their priority (nice), or use a quieter machine; fewer threads help little",),
+        sure=GOOD,
+    ),
+    Diagnosis(
+        "starved",
         "Too few CPUs",
-        lambda facts: _from(STARVED, state(facts, "starved")) * 2,
-        lambda facts: f"{name(facts)} was ready but had no CPU {percent(state(facts, 'starved'))} of the time",
-        ("fewer threads (OMP_NUM_THREADS, num_workers), or more CPUs for the container",),
+        _starved("own"),
+        sentences.shortage(sentences.own_cores),
+        ("fewer threads and workers (OMP_NUM_THREADS, num_workers), or more CPUs",),
+        sure=GOOD,
+    ),
+    Diagnosis(
+        "starved",
+        "No CPU free",
+        _starved(""),
+        sentences.shortage(sentences.own_cores),
+        ("see who has the CPUs (top), and whether a quota (cpu.max) or taskset keeps it from more of them",),
     ),
     Diagnosis(
         "lock-bound",
         "Waiting for a lock",
-        lambda facts: _from(BLOCKED, state(facts, "lock") - detail(facts, *OWN_POOLS, BACKWARD)),
-        _lock_bound,
+        lambda facts: _lock(facts, handover=False),
+        sentences.lock,
         ("shorten what is done while the lock is held", "one owner and a queue, or one lock per item"),
+    ),
+    Diagnosis(
+        "lock-bound",
+        "Waiting for another thread",
+        lambda facts: _lock(facts, handover=True),
+        sentences.lock,
+        ("look at the thread that it waits for: the list of threads says what each one does",),
     ),
     Diagnosis(
         "io-bound",
         "Waiting for I/O",
         lambda facts: _from(BLOCKED, state(facts, "io")),
-        _waiting("io", "input or output"),
+        sentences.waits("io", "input or output"),
         ("read ahead in another thread, in larger pieces, from a faster place",),
     ),
     Diagnosis(
         "child-bound",
         "Waiting for a child",
         lambda facts: _from(BLOCKED, state(facts, "child")),
-        _waiting("child", "a child process"),
-        ("the answer is in the child process: choose it in the process list",),
+        sentences.waits("child", "a child process"),
+        ("the answer is in the child process: look at that one (gputop --pid PID)",),
     ),
     Diagnosis(
         "cpu-bound",
         "CPU bound: one thread",
         lambda facts: _cpu_bound(facts, python=False, single=True),
-        _cpu_where,
+        sentences.cpu,
         ("use more cores: threads for native code that releases the GIL, otherwise processes",),
     ),
     Diagnosis(
         "cpu-bound",
         "CPU bound: Python",
         lambda facts: _cpu_bound(facts, python=True, single=False),
-        _cpu_where,
+        sentences.cpu,
         ("vectorise the hottest function, or compile it (numba, Cython)", "processes, to use more cores"),
     ),
     Diagnosis(
         "cpu-bound",
         "CPU bound: native code",
         lambda facts: _cpu_bound(facts, python=False, single=False),
-        _cpu_where,
+        sentences.cpu,
         ("a faster algorithm or library, lower precision, or the GPU",),
     ),
     Diagnosis(
         "idle",
         "Idle",
         lambda facts: _from(REST, state(facts, "idle")),
-        _idle,
+        sentences.idle,
         ("nothing to mend, unless it should be working: then look at who sends it work",),
     ),
 )
@@ -322,14 +340,13 @@ def verdict(facts: Facts) -> Verdict:
     """Return what the window's facts say about the headline thread."""
     if facts.headline is None or _looks(facts) < FEW:
         return Verdict("no-data", "Waiting for samples", "nothing has been sampled yet")
-    facts = without_gpu(facts)
     merged = with_backward(facts)
     evidence = common_evidence(merged)
     if merged is not facts:
         evidence += (f"{percent(detail(facts, BACKWARD))} of this is backward, told by the autograd thread",)
     found = max(DIAGNOSES, key=lambda diagnosis: diagnosis.sure * diagnosis.explains(merged))
     if not found.explains(merged):
-        return Verdict("mixed", "Mixed", _mixed(merged), evidence)
+        return Verdict("mixed", "Mixed", sentences.mixed(merged), evidence)
     return Verdict(found.id, found.title, found.sentence(merged), evidence, found.advice, likely=found.sure < 1)
 
 

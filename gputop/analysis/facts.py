@@ -9,6 +9,7 @@ from gputop.analysis.results import FunctionRow, Headline, ThreadRow
 from gputop.model import NA, Value, Window, known
 
 _UNSAMPLED = NA("not sampled yet")
+_NO_QUOTA = NA("no CPU quota")
 
 
 def mean(values: Iterable[Value]) -> Value:
@@ -52,6 +53,25 @@ class GpuFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuFacts:
+    """Why the target may have had no CPU, over the window.
+
+    Attributes:
+        machine: cores that there are.
+        allowed: cores that the target may run on.
+        mine, others: cores kept busy by the target and by other programs, of those it may run on.
+        quota, throttled: as in `model.CpuLimits`, the mean of the window.
+    """
+
+    machine: int
+    allowed: int
+    mine: float
+    others: float
+    quota: Value = _NO_QUOTA
+    throttled: Value = _NO_QUOTA
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything `diagnose.verdict` may look at.
 
@@ -60,21 +80,27 @@ class Facts:
         headline: the thread that the answer is about; None when no thread was seen.
         threads: every thread seen, the headline's too.
         functions: hottest first, as `hot.functions` ranks them.
+        callers: the user's own functions, with what they call in libraries counted as theirs, as `hot.callers` has it.
         gpus: all GPUs; empty when there are none or none can be read.
         cores_used: mean number of cores that the target kept busy.
         cores: cores of the machine that it may use.
         stack_samples, stack_failed: reads of Python stacks, and how many of them failed.
+        cpus: the target's share of the CPUs; None when that was not read.
+        unreadable: why the headline thread could not be looked into, as most looks at it said; empty when it could.
     """
 
     window: Window
     headline: Headline | None = None
     threads: tuple[ThreadRow, ...] = ()
     functions: tuple[FunctionRow, ...] = ()
+    callers: tuple[FunctionRow, ...] = ()
     gpus: tuple[GpuFacts, ...] = ()
     cores_used: Value = _UNSAMPLED
     cores: int = 0
     stack_samples: int = 0
     stack_failed: int = 0
+    cpus: CpuFacts | None = None
+    unreadable: str = ""
 
     @property
     def target_gpus(self) -> tuple[GpuFacts, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import FunctionRow, Headline
-from gputop.analysis.rules_python import is_plumbing
+from gputop.analysis.rules_python import is_library, is_plumbing
 from gputop.analysis.states import BY_ID, groups
 from gputop.model import Value, known
 from gputop.text import printable
@@ -19,9 +19,13 @@ _NAME_LIMIT = 28
 
 COMPUTE = ("python", "native", "gpu_api")
 #: Waiting for one's own threads, which compute: OpenMP and BLAS pools, XLA's and TensorFlow's on the CPU.
-OWN_POOLS = ("lock.pool", "lock.await")
+OWN_POOL = "lock.pool"
+#: Waiting for what another thread will say or hand over, where a lock proper is held by one.
+HANDOVERS = tuple(f"lock.{kind}" for kind in "event queue condition join future barrier eventfd".split())
+_COMPILING = ("native.compile", "gpu_api.module_load", "child.compile")
+#: A function is named for a wait when it has this part of it.
+NAMED = 0.34
 BACKWARD = "lock.autograd"
-_AWAIT = "gpu_wait.await"
 
 _KINDS = {
     "gpu_wait.sync": "synchronise",
@@ -43,11 +47,13 @@ _KINDS = {
     "lock.semaphore": "a semaphore",
     "lock.autograd": "the autograd thread",
     "lock.pool": "its thread pool",
-    "lock.await": "results",
+    "lock.event": "an event",
+    "lock.barrier": "a barrier",
     "lock.file": "a file lock",
     "lock.eventfd": "an event",
     "lock.cuda": "the CUDA driver's lock",
     "child.compile": "a compiler",
+    "child.spawn": "a process to start",
 }
 
 
@@ -68,7 +74,18 @@ def detail(facts: Facts, *details: str) -> float:
 
 def compute(facts: Facts) -> float:
     """Return the headline thread's share at work: by itself or by the threads of its pools, but not where it spins."""
-    return state(facts, *COMPUTE) + detail(facts, *OWN_POOLS) - detail(facts, "native.pool_spin")
+    return state(facts, *COMPUTE) + detail(facts, OWN_POOL) - detail(facts, "native.pool_spin")
+
+
+def launching(facts: Facts) -> float:
+    """Return the headline thread's share on the way from an operation to its kernel's launch: in the framework's layers
+    and in the GPU's calls, without what is compiled or loaded there."""
+    return state(facts, "gpu_api") + detail(facts, "native.dispatch") - detail(facts, "gpu_api.module_load")
+
+
+def compiling(facts: Facts) -> float:
+    """Return the headline thread's share that goes into compiling kernels and loading them."""
+    return detail(facts, *_COMPILING)
 
 
 def with_backward(facts: Facts) -> Facts:
@@ -112,27 +129,11 @@ def _added(mine: Mapping[str, float], theirs: Mapping[str, float], factor: float
 
 
 def uses_gpu(facts: Facts) -> bool:
-    """Tell whether the target has to do with a GPU at all: the driver lists it, or a thread was seen in CUDA.
-
-    Waiting for XLA's or TensorFlow's results is no sign: on the CPU it looks the same.
-    """
+    """Tell whether the target has to do with a GPU at all: the driver lists it, or a thread was seen in CUDA."""
     rows = (*facts.threads, *((facts.headline,) if facts.headline else ()))
     return any(gpu.used for gpu in facts.gpus) or any(
-        row.states.get("gpu_wait", 0.0) + row.states.get("gpu_api", 0.0) - row.detail.get(_AWAIT, 0.0) > 0.001
-        for row in rows
+        row.states.get("gpu_wait", 0.0) + row.states.get("gpu_api", 0.0) > 0.001 for row in rows
     )
-
-
-def without_gpu(facts: Facts) -> Facts:
-    """Return the facts with waiting for results told as waiting for CPU threads, where the target uses no GPU."""
-    headline = facts.headline
-    share = detail(facts, _AWAIT)
-    if headline is None or not share or uses_gpu(facts):
-        return facts
-    states = {**headline.states, "lock": state(facts, "lock") + share}
-    states["gpu_wait"] -= share
-    kinds = {key: part for key, part in headline.detail.items() if key != _AWAIT}
-    return replace(facts, headline=_headline(headline, states, {**kinds, "lock.await": share}))
 
 
 def gpu_busy(facts: Facts) -> float | None:
@@ -147,12 +148,22 @@ def name(facts: Facts) -> str:
 
 def hottest(facts: Facts, *states: str) -> FunctionRow | None:
     """Return the function with the most time of its own in these states, but none that only passes a wait on."""
+    working = (row for row in facts.functions if not is_plumbing(row.file))
+    best = max(working, key=lambda row: _within(row, states), default=None)
+    return best if best and _within(best, states) > 0 else None
 
-    def weight(row: FunctionRow) -> float:
-        return row.self_share * sum(row.states.get(name, 0.0) for name in states)
 
-    best = max((row for row in facts.functions if not is_plumbing(row.file)), key=weight, default=None)
-    return best if best and weight(best) > 0 else None
+def waiter(facts: Facts, *states: str) -> FunctionRow | None:
+    """Return the user's function that these waits of the headline thread are in; None where no single one stands out.
+
+    What waits is library code, which the user cannot change: its caller is what to look at.
+    """
+    best = max(facts.callers, key=lambda row: _within(row, states), default=None)
+    return best if best and _within(best, states) > max(0.01, NAMED * state(facts, *states)) else None
+
+
+def _within(row: FunctionRow, states: Collection[str]) -> float:
+    return row.self_share * sum(row.states.get(name, 0.0) for name in states)
 
 
 def where(row: FunctionRow | None) -> tuple[str, str]:
@@ -171,10 +182,11 @@ def spends(facts: Facts, *states: str) -> str:
 
 
 def waits_for(facts: Facts, of: str, otherwise: str) -> str:
-    """Say what the thread waits for most, of the kinds of one state."""
+    """Say what the thread waits for, where most of one state is of one kind."""
     kinds = facts.headline.detail if facts.headline else {}
     mine = {kind: share for kind, share in kinds.items() if kind.startswith(f"{of}.")}
-    return _KINDS.get(max(mine, key=mine.__getitem__, default=""), otherwise)
+    most = max(mine, key=mine.__getitem__, default="")
+    return _KINDS.get(most, otherwise) if 2 * mine.get(most, 0.0) >= state(facts, of) else otherwise
 
 
 def at_work_meanwhile(facts: Facts) -> str:
@@ -201,19 +213,46 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
     headline = facts.headline
     if headline is None:
         return ()
-    split = sorted(headline.states.items(), key=lambda item: -item[1])
-    lines = [f"{name(facts)}: " + ", ".join(_part(key, share) for key, share in split[:4] if share >= 0.01)]
+    lines = [f"{name(facts)}: {_split(headline)}"]
     if uses_gpu(facts):
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
-    if facts.functions:
-        row = facts.functions[0]
-        lines.append("".join((f"hottest function: {percent(row.self_share)}", *where(row))))
-    used = cores(facts)
-    return (*lines, *([f"{used} in use"] if used else []), *filter(None, [_failed(facts)]))
+    lines += [*_functions(facts), _cpus(facts), _failed(facts)]
+    return tuple(filter(None, lines))
 
 
-def _part(state: str, share: float) -> str:
-    return f"{BY_ID[state].label} {percent(share)}"
+def _split(headline: Headline) -> str:
+    parts = sorted(headline.states.items(), key=lambda item: -item[1])[:4]
+    return ", ".join(_part(key, share, headline.detail) for key, share in parts if share >= 0.01)
+
+
+def _part(state: str, share: float, kinds: Mapping[str, float]) -> str:
+    """Return "lock 80 % (event)": the kind where most of the state is one."""
+    mine = {kind: part for kind, part in kinds.items() if kind.startswith(f"{state}.")}
+    most = max(mine, key=mine.__getitem__, default="")
+    kind = f" ({most.partition('.')[2].replace('_', ' ')})" if mine.get(most, 0.0) > 0.67 * share else ""
+    return f"{BY_ID[state].label} {percent(share)}{kind}"
+
+
+def _functions(facts: Facts) -> list[str]:
+    """Name the hottest function; where that is a library's, the user's own one as well."""
+    if not facts.functions:
+        return []
+    row = facts.functions[0]
+    lines = ["".join((f"hottest function: {percent(row.self_share)}", *where(row)))]
+    if is_library(row.file) and facts.callers and not is_library(facts.callers[0].file):
+        own = facts.callers[0]
+        lines.append("".join((f"with what it calls in libraries: {percent(own.self_share)}", *where(own))))
+    return lines
+
+
+def _cpus(facts: Facts) -> str:
+    """Say how many cores are in use, and by whom where that may have kept the program waiting."""
+    cpus = facts.cpus
+    if cpus is None or state(facts, "starved") < 0.05:
+        used = cores(facts)
+        return f"{used} in use" if used else ""
+    allowed = f"{cpus.allowed} cores" if cpus.allowed == cpus.machine else f"the {cpus.allowed} cores it may run on"
+    return f"of {allowed} this program used {cpus.mine:.1f}, other programs {cpus.others:.1f}"
 
 
 def _gpu_line(index: int, utilization: Value, mine: Value) -> str:

@@ -19,6 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from gputop.analysis.results import FlameNode, FunctionRow, LineRow, States
 from gputop.analysis.rules import Classified
+from gputop.analysis.rules_python import caller
 from gputop.analysis.split import ON_CPU, Split, StackSplit, shares, thread_states
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT
 from gputop.analysis.tally import Seconds
@@ -153,6 +154,28 @@ class Tables(NamedTuple):
 
     functions: tuple[FunctionRow, ...]
     lines: tuple[LineRow, ...]
+
+
+def callers(weighted: Iterable[StackSplit], seconds: float) -> tuple[FunctionRow, ...]:
+    """Return the functions that the user can change, with the time of what they call in libraries as their own.
+
+    Each stack counts for its innermost frame of the user's code (`rules_python.caller`); most time first.
+
+    Arguments:
+        seconds: the length of the window, as far as it was `watched`.
+    """
+    places: _Places[tuple[str, str]] = _Places()
+    lines: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for stack, time in weighted:
+        frame = caller(stack)
+        if frame is not None:
+            places.add((frame[:2],), frame[:2], time)
+            lines[frame[:2]][frame.line] += sum(time.values())
+    return tuple(
+        FunctionRow(*place, max(lines[place], key=lines[place].__getitem__), own / seconds, own / seconds, states)
+        for place, own, _ in places.hottest()[:MOST_ROWS]
+        for states in (places.states(place),)
+    )
 
 
 def tables(weighted: Iterable[StackSplit], seconds: float) -> Tables:

@@ -18,6 +18,9 @@ class Role:
     main: bool = False
 
 
+#: The CUDA driver's own threads, there once a process has a context.
+_CUDA = r"(cuda-EvtHandlr|cuda[0-9a-f]{11}$)"
+
 #: First match wins. The kernel keeps 15 characters of a name. Names as PyTorch 2.11, NCCL 2.30, the CUDA driver 580,
 #: JAX 0.11, ZeroMQ 4.3 and CPython 3.14 give them.
 ROLES: tuple[Role, ...] = (
@@ -25,12 +28,17 @@ ROLES: tuple[Role, ...] = (
     Role("autograd", r"pt_autograd_\d"),
     Role("nccl", r"(pt_nccl_|NCCL |pt_gloo_|pt_tcpstore|pt_dist_engine)"),
     Role("dataloader", r"(pt_data_pin|Thread-\d+ \(_pin_memory_loop\)|QueueFeederThread)"),
-    Role("cuda", r"(cuda-EvtHandlr|cuda[0-9a-f]{11}$)"),
+    Role("cuda", _CUDA),
     Role("pool", r"(tf_|ThreadPoolExecutor|asyncio_\d|pt_thread_pool|pool|OpenBLAS|omp|Eigen|openmp|async-)"),
     Role("native", r"(jemalloc_bg_thd|ZMQbg|iou-|gmain|gdbus)"),
 )
 
 _MATCHERS = tuple((entry, re.compile(entry.pattern).match) for entry in ROLES)
+
+
+def is_cuda(comm: str) -> bool:
+    """Tell whether a thread of this kernel name belongs to the CUDA driver."""
+    return re.match(_CUDA, comm) is not None
 
 
 def role(comm: str, python_name: str, is_main: bool, has_python_stack: bool) -> str:

@@ -104,13 +104,20 @@ def classify(observation: Observation, gpu: bool = True) -> Classified:
 
     Arguments:
         observation: what was seen.
-        gpu: the process may use a GPU. Where it does not, what XLA and TensorFlow wait for is their own CPU threads;
-            the call chains are the same.
+        gpu: the process may use a GPU. Where it does not, what XLA and TensorFlow wait for is their own pool of CPU
+            threads; the call chains are the same.
     """
     rule = match(observation)
     if rule.kind == "await" and not gpu:
-        return Classified("lock", "await")
+        return Classified("lock", "pool")
     return Classified(rule.state, rule.kind)
+
+
+def tells_of_gpu(classified: Classified) -> bool:
+    """Tell whether only a process that uses a GPU has a thread in this state."""
+    if classified.kind == "await":
+        return False
+    return classified.state in ("gpu_wait", "gpu_api") or classified == ("idle", "driver")
 
 
 @lru_cache(maxsize=8192)

@@ -71,6 +71,12 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     ),
     # CUDA: the driver, the runtime, and what the driver calls (compiler, Jetson's resource manager, tracing).
     FrameRule("cuda", rf"({_CUDA}|libnvrm_|libnvidia-(ptxjitcompiler|nvvm|gpucomp)|libcupti)"),
+    # What works on the CPU for the GPU: compilers of kernels, and the layers between an operation and its launch.
+    FrameRule("gpu_compiler", r"(libnvrtc|libnvJitLink|libtriton)"),
+    FrameRule(
+        "gpu_framework", r"(libtorch_cuda|libc10_cuda|libcudnn|libcublas|libcufft|libcusparse|libcusolver|libcurand)"
+    ),
+    FrameRule("dispatcher", r"(libtorch_python|libc10\.)"),
     # Collectives: the calls that wait, and the threads that serve them.
     FrameRule("nccl", r"lib(nccl|rccl)"),
     FrameRule("nccl_call", r"lib(nccl|rccl)", r"p?nccl[A-Z]"),
@@ -83,6 +89,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("gil", "", r"(take_gil|drop_gil|PyEval_(Restore|Acquire)Thread|PyGILState_Ensure|_PyThreadState_Attach)"),
     FrameRule("python_lock", r"(lib)?python", r"(PyThread_acquire_lock|_PyMutex_Lock|_PySemaphore_Wait)"),
     FrameRule("python_sleep", r"(lib)?python", r"(time_sleep|pysleep)"),
+    FrameRule("simple_queue", "", r"_queue_SimpleQueue_get"),
     FrameRule("join", "", r"(ThreadHandle_join|_*pthread_\w*join|_ZNSt6thread4join)"),
     FrameRule("semaphore", "", r"(_multiprocessing_SemLock_acquire|_*sem_(timed|clock)?wait)"),
     FrameRule("condition", "", r"(_*pthread_cond_(timed|clock)?wait|_ZNSt\w*18condition_variable)"),

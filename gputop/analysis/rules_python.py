@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gputop.model import Frame, Stack
 
@@ -19,7 +20,8 @@ _OPEN = frozenset({"lock", "io", "idle", "unknown", "child"})
 
 @dataclass(frozen=True, slots=True)
 class FrameRule:
-    """A frame matches by the end of its file's path and the last dotted part of its name.
+    """A frame matches by the end of its file's path and the last dotted part of its name; a rule's name with a dot by
+    the last two parts (Python 3.10 tells no class, and so matches none of those).
 
     `also` adds states that this rule may change beside the usual ones; `only` replaces them.
     """
@@ -97,7 +99,10 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     _rule("process-queue", "lock.queue", "multiprocessing/queues.py", "get"),
     _rule("connection", "io.pipe", "multiprocessing/connection.py", "_recv _poll poll wait _send"),
     _rule("selectors", "idle.event_loop", "/selectors.py", "select"),
-    _rule("thread-join", "lock.join", "/threading.py", "join _wait_for_tstate_lock"),
+    _rule("thread-join", "lock.join", "/threading.py", "join _wait_for_tstate_lock _shutdown"),
+    _rule("event", "lock.event", "/threading.py", "Event.wait"),
+    _rule("barrier", "lock.barrier", "/threading.py", "Barrier.wait"),
+    _rule("semaphore-python", "lock.semaphore", "/threading.py", "Semaphore.acquire"),
     _rule("condition-python", "lock.condition", "/threading.py", "wait wait_for", only="lock unknown"),
 )
 
@@ -115,11 +120,30 @@ for _place, _entry in enumerate(FRAME_RULES):
 
 
 def _hits(frame: Frame) -> list[tuple[int, FrameRule]]:
-    candidates = _BY_NAME.get(frame.name.rpartition(".")[2], [])
+    *_, last = parts = frame.name.rsplit(".", 2)
+    candidates = _BY_NAME.get(last, []) + _BY_NAME.get(".".join(parts[-2:]), []) * (len(parts) > 1)
     path = f"/{frame.file}"
     return [(place, rule) for place, rule in candidates if path.endswith(rule.file)]
 
 
+#: Code that the user did not write: installed packages, the standard library, what is built into Python.
+_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|^<frozen ")
+
+
+@lru_cache(maxsize=4096)
+def is_library(file: str) -> bool:
+    """Tell whether the code in a file is not the user's own."""
+    return _LIBRARY.search(file) is not None
+
+
+def caller(stack: Stack) -> Frame | None:
+    """Return the innermost frame that is the user's own code; without one, the innermost that does not merely pass a
+    wait on; None without that either."""
+    own = next((frame for frame in reversed(stack) if not is_library(frame.file)), None)
+    return own or next((frame for frame in reversed(stack) if not is_plumbing(frame.file)), None)
+
+
+@lru_cache(maxsize=4096)
 def is_plumbing(file: str) -> bool:
     """Tell whether the code in a file only passes a wait on, so that it is not worth naming."""
     return _PLUMBING.search(file) is not None

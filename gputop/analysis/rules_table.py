@@ -133,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     Rule("signal", "idle", "signal", syscalls=SIGNAL),
     # Locks: what kind is told by the nearest function that takes one.
     Rule("join", "lock", "join", syscalls=FUTEX | RESTART, near=words("join")),
+    Rule("simple-queue", "lock", "queue", syscalls=FUTEX | RESTART, near=words("simple_queue")),
     Rule("lock-python", "lock", "python", syscalls=FUTEX | RESTART, near=words("python_lock")),
     Rule("semaphore", "lock", "semaphore", syscalls=FUTEX | RESTART, near=words("semaphore")),
     Rule("condition", "lock", "condition", syscalls=FUTEX | RESTART, near=words("condition")),
@@ -157,6 +158,9 @@ RULES: tuple[Rule, ...] = (
     # On a CPU.
     Rule("pool-spin", "native", "pool_spin", running=True, home=words("pool_loop")),
     Rule("kernel", "native", "kernel", running=True, leaf=words("kernel_call")),
+    Rule("gpu-compile", "native", "compile", running=True, home=words("gpu_compiler")),
+    Rule("gpu-dispatch", "native", "dispatch", running=True, near=words("gpu_framework")),
+    Rule("dispatch", "native", "dispatch", running=True, home=words("dispatcher")),
     Rule("gc", "python", "gc", running=True, home=words("python"), near=words("gc")),
     Rule("python", "python", running=True, home=words("python")),
     Rule("jit", "native", "jit", running=True, home=words("jit")),

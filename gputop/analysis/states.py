@@ -36,10 +36,10 @@ STATES: tuple[State, ...] = (
     State("comm", "comm", OTHER_WAIT, "C", "C", "waiting in a collective (NCCL, Gloo, MPI)"),
     State("data", "data", OTHER_WAIT, "D", "D", "waiting for the data loader"),
     State("gil", "gil", OTHER_WAIT, "L", "L", "waiting for Python's global interpreter lock"),
-    State("lock", "lock", OTHER_WAIT, "W", "W", "waiting for a lock, a condition, a queue or a thread"),
+    State("lock", "lock", OTHER_WAIT, "W", "W", "waiting for another thread: a lock, an event, a queue, its end"),
     State("io", "io", OTHER_WAIT, "I", "I", "waiting for a disk, a socket or a pipe"),
     State("child", "child", OTHER_WAIT, "c", "c", "waiting for a child process"),
-    State("starved", "no cpu", OTHER_WAIT, "R", "R", "ready to run, but no CPU was free"),
+    State("starved", "starved", OTHER_WAIT, "R", "R", "ready to run, but no CPU was free"),
     State("unknown", "unknown", OTHER_WAIT, "?", "?", "could not be read"),
     State("idle", "idle", IDLE, "·", ".", "sleeping, or an event loop with nothing to do"),
 )

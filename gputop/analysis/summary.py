@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gputop.analysis import diagnose, hot, roles, tiles, timeline
+from gputop.analysis import cpus, diagnose, hot, roles, tiles, timeline
 from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.gpus import efficiency
 from gputop.analysis.hot import Tables
 from gputop.analysis.notes import folded
-from gputop.analysis.results import FlameNode, Headline, Summary, ThreadRow
+from gputop.analysis.results import CpuUse, FlameNode, FunctionRow, Headline, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, StackSplit, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
-from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window, known
+from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window
 from gputop.store import Cpu, Store, ThreadKey
 
 #: The main thread is not what the answer is about when it works less than this share of its time …
@@ -75,6 +75,7 @@ def summarise(
         notes=folded(store.notes()),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
+        cpu=_cpu_use(hosts),
     )
 
 
@@ -87,11 +88,14 @@ def _facts(
         headline=watched.headline,
         threads=watched.rows,
         functions=watched.tables.functions,
+        callers=watched.callers,
         gpus=tuple(_gpu_facts(index, [row.gpu for row in mine]) for index, mine in rows.items()),
-        cores_used=mean(map(_cores_used, hosts)),
+        cores_used=mean(host.target_cpu for host in hosts),
         cores=cores,
         stack_samples=samples,
         stack_failed=failed,
+        cpus=cpus.facts(hosts),
+        unreadable=_unreadable(store, watched.head, window),
     )
 
 
@@ -119,6 +123,14 @@ def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack
     return seen[-1].stack if seen else ()
 
 
+def _unreadable(store: Store, head: ThreadKey | None, window: Window) -> str:
+    """Return the reason that the newest looks at a thread gave for seeing nothing; empty when they saw something."""
+    if head is None:
+        return ""
+    looks = list(store.peeks(head, Window(max(window.start, window.end - _NEWEST), window.end)))
+    return looks[-1].observation.unreadable if looks else ""
+
+
 # ------------------------------------------------------------------------------------------------- threads
 
 
@@ -130,6 +142,7 @@ class _Watched(NamedTuple):
     headline: Headline | None
     tables: Tables
     alone: Tables
+    callers: tuple[FunctionRow, ...]
 
 
 def _processes(store: Store, session: Session, window: Window) -> tuple[ProcessInfo, ...]:
@@ -143,16 +156,21 @@ def _watched(
     splits, rows = _threads(store, window)
     head = headline_key(rows, processes, chosen)
     seconds = hot.watched(store, [head] if head else splits, window)
-    tables = hot.tables(_weighed(splits, head), seconds)
+    weighed = _weighed(splits, head)
+    tables = hot.tables(weighed, seconds)
     own = hot.tables(_weighed(splits, head, alone=True), seconds) if alone else tables
-    return _Watched(tuple(rows.values()), head, _headline(rows[head]) if head else None, tables, own)
+    headline = _headline(rows[head]) if head else None
+    return _Watched(tuple(rows.values()), head, headline, tables, own, hot.callers(weighed, seconds))
 
 
 def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict[ThreadKey, ThreadRow]]:
     """Return what each thread did, split by stacks and as a row."""
-    cpu = store.cpu(window)
+    kept, cpu = tiles.of(store), store.cpu(window)
     keys = sorted({*store.threads(window), *cpu})
+    gpu = kept.look_for_gpu(store, window, cpu)
     splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
+    if kept.gpu and not gpu:  # the last thread may have told what the first one waits for
+        splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
     return splits, {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
 
 
@@ -226,14 +244,14 @@ def _headline(row: ThreadRow) -> Headline:
 # ----------------------------------------------------------------------------------------- machine and GPUs
 
 
-def _cores_used(host: HostBatch) -> Value:
-    """Return the number of cores that the target kept busy."""
-    if not host.processes:
-        return NA("no process of the target was there")
-    missing = [process.cpu for process in host.processes if isinstance(process.cpu, NA)]
-    if len(missing) == len(host.processes):
-        return missing[0]
-    return sum(known(process.cpu) or 0.0 for process in host.processes)
+def _cpu_use(hosts: Sequence[HostBatch]) -> CpuUse | None:
+    """Return the means of the readings; each stands for about the same time."""
+    same = [host.cores for host in hosts if len(host.cores) == len(hosts[-1].cores)]
+    if not same:
+        return None
+    cores = tuple(sum(shares) / len(same) for shares in zip(*same, strict=True))
+    children = mean(host.target_children for host in hosts)
+    return CpuUse(cores, mean(host.target_cpu for host in hosts), children)
 
 
 def _gpu_facts(index: int, readings: Sequence[GpuReading]) -> GpuFacts:

@@ -6,21 +6,23 @@ same looks again and again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil, floor
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from gputop.analysis import rules
+from gputop.analysis import roles, rules
 from gputop.analysis.rules import Classified
 from gputop.analysis.tally import Tally, tally
 from gputop.model import Observation, Stack, Window
-from gputop.store import Store, ThreadKey
+from gputop.store import Cpu, Store, ThreadKey
 
 #: Lengths of tiles, seconds: long ones for the middle of a window, short ones towards its ends.
 _TILES_S = (10.0, 2.0)
 #: A thread that never had more rows than this in a window is sooner added up than put together from tiles.
 _FEW_ROWS = 40
+#: The newest readings of GPUs are among those of so many seconds.
+_NEWEST_S = 3.0
 #: Entries kept at most where nobody calls `turn`.
 _MOST = 20_000
 
@@ -57,12 +59,20 @@ class Generations(Generic[_Key, _Item]):
 
 
 class Tiles:
-    """What was worked out from one store already; as much of it as the last two summaries needed."""
+    """What was worked out from one store already; as much of it as the last two summaries needed.
+
+    Attributes:
+        gpu: the target is known to use a GPU; what it then waits for in XLA is the GPU (`rules.classify`). Never taken
+            back.
+    """
 
     def __init__(self) -> None:
+        self.gpu = False
         self._many: set[ThreadKey] = set()
         self._tallies: Generations[tuple[ThreadKey, Window, bool], tuple[Hashable, Tally]] = Generations()
-        self._classified: Generations[tuple[int, int], tuple[Observation, Stack | None, Classified]] = Generations()
+        self._classified: Generations[tuple[int, int, bool], tuple[Observation, Stack | None, Classified]] = (
+            Generations()
+        )
 
     def __len__(self) -> int:
         return len(self._tallies) + len(self._classified)
@@ -71,6 +81,20 @@ class Tiles:
         """Forget what the summary before the last one needed and the last one did not."""
         self._tallies.turn()
         self._classified.turn()
+
+    def look_for_gpu(self, store: Store, window: Window, cpu: Mapping[ThreadKey, Cpu] | None = None) -> bool:
+        """Return whether the target is known to use a GPU: the driver lists it there, or has a thread in it.
+
+        Arguments:
+            cpu: the threads' CPU use over the window, where the caller has it already.
+        """
+        if not self.gpu:
+            threads = store.cpu(window) if cpu is None else cpu
+            newest = store.gpus(Window(max(window.start, window.end - _NEWEST_S), window.end))
+            self.gpu = any(roles.is_cuda(thread.name) for thread in threads.values()) or any(
+                gpu.used for batch in newest for gpu in batch.gpus
+            )
+        return self.gpu
 
     def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
         """Return what a thread did in the window."""
@@ -89,7 +113,7 @@ class Tiles:
         return self._kept(store, key, window, stacks=False)
 
     def _kept(self, store: Store, key: ThreadKey, tile: Window, stacks: bool = True) -> Tally:
-        revision = store.revision(tile)
+        revision = store.revision(tile), self.gpu
         found = self._tallies.get((key, tile, stacks))
         if found and found[0] == revision:
             return found[1]
@@ -105,12 +129,13 @@ class Tiles:
 
     def classified(self, observation: Observation, stack: Stack | None) -> Classified:
         """Return the state that was observed, told more precisely by the Python stack where one is known."""
-        pair = id(observation), id(stack)
-        found = self._classified.get(pair)
+        key = id(observation), id(stack), self.gpu
+        found = self._classified.get(key)
         if found is None:
-            state = rules.classify(observation)
+            state = rules.classify(observation, self.gpu)
+            self.gpu = self.gpu or rules.tells_of_gpu(state)
             found = observation, stack, state if stack is None else rules.refine(state, stack)
-            self._classified.put(pair, found)  # with both objects, so that their identities stay theirs
+            self._classified.put(key, found)  # with both objects, so that their identities stay theirs
         return found[2]
 
 

@@ -66,8 +66,7 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 def _title(summary: Summary) -> Iterator[str]:
     root = summary.session.root
-    python = f"Python {root.python}" if root.python else "not a Python process"
-    facts = [f"pid {root.pid}", python, *root.frameworks, f"{summary.window.seconds:.1f} s watched"]
+    facts = [f"pid {root.pid}", root.language, *root.frameworks, f"{summary.window.seconds:.1f} s watched"]
     if len(summary.processes) > 1:
         facts.append(f"{len(summary.processes)} processes")
     if root.pid in summary.ended:

@@ -135,7 +135,7 @@ def test_rates_held_down_by_the_governor_are_marked() -> None:
 def test_not_a_python_process_says_what_still_works() -> None:
     scene = still("starved")
     scene.source.session = replace(  # type: ignore[misc]
-        scene.session, root=replace(scene.session.root, python=None, frameworks=())
+        scene.session, root=replace(scene.session.root, python=None, frameworks=(), exe="/usr/bin/spin")
     )
     assert scene.summary is not None
     scene.summary = replace(scene.summary, functions=(), lines=())

@@ -103,9 +103,11 @@ def stacks(tid: int, stood: Sequence[Stood], pid: int = PID, name: str = "MainTh
     return StackBatch(pid, begin, end, {tid: name}, different, segments, 100, 1, 100.0)
 
 
-def host(time: float, cpu: dict[int, Value], used: float = 1.0, starved: Value = 0.0, pid: int = PID) -> HostBatch:
+def host(
+    time: float, cpu: dict[int, Value], used: float = 1.0, starved: Value = 0.0, pid: int = PID, name: str = ""
+) -> HostBatch:
     """Return a reading over half a second: each thread's CPU share, and the process's cores."""
-    threads = tuple(ThreadReading(tid, f"comm{tid}", share, starved, "S", 0) for tid, share in cpu.items())
+    threads = tuple(ThreadReading(tid, name or f"comm{tid}", share, starved, "S", 0) for tid, share in cpu.items())
     process = ProcessReading(pid, used, 1e9, threads)
     return HostBatch(time, 0.5, (used / 4,) * 4, (used / 4,) * 4, 1e9, 4e9, (1.0, 1.0, 1.0), (process,))
 

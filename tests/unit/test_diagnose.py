@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gputop.analysis import diagnose
+from gputop.analysis import diagnose, hot
 from gputop.analysis.diagnose import DIAGNOSES, verdict
-from gputop.analysis.facts import Facts, GpuFacts
+from gputop.analysis.facts import CpuFacts, Facts, GpuFacts
 from gputop.analysis.results import FunctionRow, Headline, ThreadRow
+from gputop.analysis.rules import Classified
+from gputop.analysis.rules_python import is_library
+from gputop.analysis.split import StackSplit
 from gputop.analysis.states import groups
-from gputop.model import NA, Value, Window
+from gputop.model import NA, Frame, Value, Window
 
 NO = NA("not measured")
+WAITING = Classified("lock", "queue")
 
 
 def gpu(busy: Value, present: bool = True) -> GpuFacts:
@@ -43,6 +47,7 @@ def facts(
     others: tuple[ThreadRow, ...] = (),
     cores_used: float = 1.1,
     present: bool = True,
+    cpus: CpuFacts | None = None,
 ) -> Facts:
     """Build facts from the headline thread's detail, which sums to 1 with the rest idle."""
     detail = {**detail, "idle.sleep": round(1 - sum(detail.values()), 6)}
@@ -53,7 +58,19 @@ def facts(
     )
     gpus = () if busy is None else (gpu(busy, present),)
     threads = (thread("MainThread", 1, detail), *others)
-    return Facts(Window(0.0, 5.0), headline, threads, functions, gpus, cores_used, 16, 500, 4)
+    return Facts(
+        window=Window(0.0, 5.0),
+        headline=headline,
+        threads=threads,
+        functions=functions,
+        callers=tuple(row for row in functions if not is_library(row.file)),
+        gpus=gpus,
+        cores_used=cores_used,
+        cores=16,
+        stack_samples=500,
+        stack_failed=4,
+        cpus=cpus,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,9 +140,9 @@ CASES = (
     Case(
         "launch-bound",
         "Launch bound",
-        facts({"gpu_api.launch": 0.2, "gpu_api.query": 0.13, "native": 0.41, "python": 0.25}, busy=0.1),
-        facts({"gpu_api.launch": 0.1, "native": 0.55, "python": 0.3}, busy=0.1),
-        ("GPU idle 90 %", "33 % in GPU calls"),
+        facts({"gpu_api.launch": 0.2, "gpu_api.query": 0.13, "native.dispatch": 0.38, "python": 0.27}, busy=0.1),
+        facts({"gpu_api.launch": 0.1, "native.dispatch": 0.14, "native": 0.45, "python": 0.3}, busy=0.1),
+        ("GPU idle 90 %", "spends 71 % launching its work (33 % in GPU calls)"),
     ),
     Case(
         "gpu-starved",
@@ -142,8 +159,43 @@ CASES = (
         ("70 %", "2 threads"),
     ),
     Case(
+        "compile-bound",
+        "Compiling kernels",
+        facts({"native.compile": 0.6, "native.dispatch": 0.2, "gpu_api.module_load": 0.05}, busy=0.07),
+        facts({"native.compile": 0.2, "native.dispatch": 0.6, "gpu_api.module_load": 0.05}, busy=0.07),
+        ("GPU idle 93 %", "65 % compiling or loading kernels"),
+    ),
+    Case(
+        "starved",
+        "CPU quota used up",
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.5, 0.98)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.5, 0.1)),
+        ("35 %", "its quota of 0.5 CPUs ran out in 98 % of periods"),
+    ),
+    Case(
+        "starved",
+        "Bound to few CPUs",
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 0.5)),
+        ("35 %", "it may use 1 of 16 cores"),
+    ),
+    Case(
+        "starved",
+        "CPUs taken by others",
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 15.2)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 9.0, 6.5)),
+        ("35 %", "other programs keep 15.2 of 16 cores"),
+    ),
+    Case(
         "starved",
         "Too few CPUs",
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 15.9, 0.1)),
+        facts({"starved": 0.1, "python": 0.8}, cpus=CpuFacts(16, 16, 15.9, 0.1)),
+        ("35 %", "it keeps 15.9 of 16 cores busy itself"),
+    ),
+    Case(
+        "starved",
+        "No CPU free",
         facts({"starved": 0.35, "python": 0.5}),
         facts({"starved": 0.1, "python": 0.8}),
         ("35 %",),
@@ -154,6 +206,13 @@ CASES = (
         facts({"lock.python": 0.8}, functions=DECODE, others=(thread("worker-1", 2, {"native": 0.9}),)),
         facts({"lock.python": 0.3}, functions=DECODE, others=(thread("worker-1", 2, {"native": 0.9}),)),
         ("80 %", "worker-1 computes 90 % in decode (decode.py:31)"),
+    ),
+    Case(
+        "lock-bound",
+        "Waiting for another thread",
+        facts({"lock.event": 0.8}, functions=(row("serve", 0.8, lock=1.0),)),
+        facts({"lock.event": 0.3, "lock.mutex": 0.5}, functions=(row("serve", 0.8, lock=1.0),)),
+        ("waits 80 % for an event in serve (serve.py:31)",),
     ),
     Case(
         "io-bound",
@@ -209,7 +268,19 @@ def test_every_diagnosis_has_a_case() -> None:
 
 def test_guesses_are_marked() -> None:
     sure = {case.title: verdict(case.holds).likely for case in CASES}
-    assert {title for title, likely in sure.items() if likely} == {"GPU latency", "Launch bound", "GPU starved"}
+    assert {title for title, likely in sure.items() if likely} == {
+        "GPU latency",
+        "Launch bound",
+        "GPU starved",
+        "Bound to few CPUs",
+        "CPUs taken by others",
+        "Too few CPUs",
+    }
+
+
+def test_a_gpu_bound_program_is_a_guess_where_the_gpus_utilisation_is_not_known() -> None:
+    assert verdict(facts({"gpu_wait.sync": 0.9})).likely
+    assert not verdict(facts({"gpu_wait.sync": 0.9}, busy=0.9)).likely
 
 
 def _in_cuda(case: Case) -> bool:
@@ -260,16 +331,18 @@ def test_backward_is_told_by_the_thread_that_works_for_it() -> None:
     found = verdict(facts({"lock.autograd": 0.5, "gpu_api.launch": 0.2, "native": 0.3}, busy=0.2, others=(worker,)))
     assert found.id == "launch-bound"
     assert "45 % in GPU calls" in found.sentence
-    assert found.evidence[0] == "MainThread: native 55 %, gpu api 45 %"
+    assert found.evidence[0] == "MainThread: native 55 %, gpu api 45 % (launch)"
     assert "50 % of this is backward, told by the autograd thread" in found.evidence
     alone = verdict(facts({"lock.autograd": 0.5, "native": 0.3}))
     assert alone.id == "mixed"
 
 
 def test_xla_on_the_cpu_is_not_bound_by_a_gpu() -> None:
-    found = verdict(facts({"gpu_wait.await": 0.92, "native": 0.05}))
+    rows = (row("importing", 0.05, python=1.0), row("train", 0.9, lock=1.0))
+    found = verdict(facts({"lock.pool": 0.92, "native": 0.05}, functions=rows))
     assert found.id == "cpu-bound"
     assert "GPU" not in " ".join((found.title, found.sentence, *found.evidence))
+    assert "computes 97 %, mostly native code in train (train.py:31)" in found.sentence
     assert verdict(facts({"gpu_wait.await": 0.92, "native": 0.05}, busy=0.9)).id == "gpu-bound"
 
 
@@ -280,9 +353,27 @@ def test_waiting_for_its_own_pool_is_computing() -> None:
 
 
 def test_code_that_only_waits_for_others_is_not_named() -> None:
-    wait = FunctionRow("Condition.wait", "/usr/lib/python3.12/threading.py", 355, 0.9, 0.9, {"lock": 1.0})
-    found = verdict(facts({"lock.queue": 0.9}, functions=(wait, row("consume", 0.01, lock=1.0))))
+    """Nor is a library's function that was on the CPU for a moment: the user's function around the wait is."""
+    library = "/usr/lib/python3.12"
+    start = Frame("<module>", "/app/main.py", 70)
+    consume = Frame("consume", "/app/consume.py", 31)
+    get = Frame("Queue.get", f"{library}/queue.py", 171)
+    weighed = [
+        StackSplit((start, consume, get, Frame("Condition.wait", f"{library}/threading.py", 355)), {WAITING: 4.5}),
+        StackSplit((start, Frame("dirname", f"{library}/posixpath.py", 150)), {WAITING: 0.05}),
+        StackSplit((start, Frame("load", "/app/main.py", 9)), {Classified("python"): 0.45}),
+    ]
+    rows = hot.tables(weighed, 5.0).functions
+    callers = hot.callers(weighed, 5.0)
+    found = verdict(replace(facts({"lock.queue": 0.9}, functions=rows), callers=callers))
     assert found.sentence == "MainThread waits 90 % for a queue in consume (consume.py:31)"
+    assert "hottest function: 90 % in Condition.wait (threading.py:355)" in found.evidence
+    assert "with what it calls in libraries: 90 % in consume (consume.py:31)" in found.evidence
+
+
+def test_no_function_is_named_for_waits_that_are_spread() -> None:
+    spread = tuple(row(f"part{number}", 0.09, lock=1.0) for number in range(10))
+    assert verdict(facts({"lock.queue": 0.9}, functions=spread)).sentence == "MainThread waits 90 % for a queue"
 
 
 def test_pool_threads_that_spin_do_not_compute() -> None:
@@ -291,7 +382,7 @@ def test_pool_threads_that_spin_do_not_compute() -> None:
 
 def test_evidence_has_the_split_and_bridged_reads() -> None:
     found = verdict(replace(facts({"python": 0.9}, functions=DECODE), stack_failed=100))
-    assert found.evidence[0] == "MainThread: python 90 %, idle 10 %"
+    assert found.evidence[0] == "MainThread: python 90 %, idle 10 % (sleep)"
     assert "20 % of the stack reads failed and were bridged" in found.evidence
 
 

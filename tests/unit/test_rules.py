@@ -167,7 +167,7 @@ def test_cuda_calls_by_their_names(symbol: str, detail: str) -> None:
 def test_xla_waits_for_its_own_threads_where_there_is_no_gpu() -> None:
     seen = observation(next(example for example in NATIVE if example["rule"] == "xla-await")["observation"])
     assert classify(seen) == Classified("gpu_wait", "await")
-    assert classify(seen, gpu=False) == Classified("lock", "await")
+    assert classify(seen, gpu=False) == Classified("lock", "pool")
 
 
 #: Truth as timed inside the job (its parts), and the details that stand for them.

@@ -15,6 +15,7 @@ from gputop.model import (
     GpuBatch,
     GpuReading,
     GpuUse,
+    NativeFrame,
     Note,
     Observation,
     ProcessBatch,
@@ -89,6 +90,32 @@ def test_everything_is_there() -> None:
     assert summary.energy_j == {0: 150.0}
     assert summary.verdict.id != "no-data"
     assert (summary.cost, summary.notes) == (cost, (note,))
+
+
+AWAIT = Observation(
+    syscall="futex", chain=(NativeFrame("libjax_common.so", ""), NativeFrame("python3.11", "_PyEval_EvalFrameDefault"))
+)
+DRIVER = Observation(syscall="poll", chain=(NativeFrame("libc.so.6", "poll"), NativeFrame("libcuda.so.1", "")))
+
+
+def test_xla_waits_for_a_gpu_only_where_one_is_used() -> None:
+    """The wait looks the same in JAX on the CPU; the driver's list, names of its threads, or a thread in CUDA tell."""
+    waiting = peeks(PID, [(0, 10, AWAIT)])
+    on_cpu = summarise(stored(waiting), WINDOW, columns=5)
+    assert on_cpu.threads[0].detail == {"lock.pool": pytest.approx(1.0)}
+    assert on_cpu.timeline.columns[2].states == {"lock": pytest.approx(1.0)}
+    for sign in (gpu(9.5, 1.0), host(0.5, {101: 0.0}, name="cuda-EvtHandlr"), peeks(101, [(0, 10, DRIVER)])):
+        on_gpu = summarise(stored(waiting, sign), WINDOW, columns=5)
+        assert on_gpu.threads[0].detail == {"gpu_wait.await": pytest.approx(1.0)}, sign
+        assert on_gpu.timeline.columns[2].states == {"gpu_wait": pytest.approx(1.0)}, sign
+
+
+def test_a_gpu_that_shows_up_later_is_believed_from_then_on() -> None:
+    store = stored(*(peeks(PID, [(2 * number, 2 * number + 2, AWAIT)]) for number in range(5)))
+    assert summarise(store, WINDOW).threads[0].states == {"lock": pytest.approx(1.0)}
+    store.add(peeks(101, [(8, 10, DRIVER)]))
+    assert summarise(store, WINDOW).threads[0].states == {"gpu_wait": pytest.approx(1.0)}
+    assert summarise(store, Window(0, 6)).threads[0].states == {"gpu_wait": pytest.approx(1.0)}
 
 
 def test_an_empty_window_says_so() -> None:
