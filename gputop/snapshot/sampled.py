@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from gputop.snapshot import counters, tracks
 from gputop.snapshot.shot import Shot
+from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
 from gputop.snapshot.tracks import Axis, metadata, named_track
 
 #: Kineto counts from the start of the current quarter of a Gregorian year of 365.2425 days (libkineto's
@@ -76,11 +77,11 @@ def events(shot: Shot, axis: Axis, pids: Mapping[int, int]) -> Iterator[str]:
         pid = pids.get(key.pid, key.pid)
         name = f"{shot.store.name(key)} ({key.tid})"
         yield from _track(
-            list(named_track(pid, tracks.STACKS_TID + key.tid, f"{name} stacks", 2 * position - 1000)),
+            list(named_track(pid, STACKS_TID + key.tid, f"{name} stacks", 2 * position - 1000)),
             tracks.stack_track(shot, key, pid, axis),
         )
         yield from _track(
-            list(named_track(pid, tracks.STATES_TID + key.tid, f"{name} states", 2 * position - 999)),
+            list(named_track(pid, STATES_TID + key.tid, f"{name} states", 2 * position - 999)),
             tracks.state_track(shot, key, pid, axis),
         )
 

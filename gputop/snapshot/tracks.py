@@ -14,11 +14,8 @@ from typing import NamedTuple
 from gputop.analysis import rules
 from gputop.model import NativeFrame, Observation, Stack
 from gputop.snapshot.shot import Shot, place, steps
+from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
 from gputop.store import Peek, Segment, ThreadKey
-
-#: Tracks of ours stand beside the thread's own track in the file of torch's profiler, so they need thread ids of
-#: their own: far above the kernel's largest (4 194 304), within 31 bits.
-STACKS_TID, STATES_TID = 1_000_000_000, 1_100_000_000
 
 #: Frames of a native chain kept in a slice's arguments, leaf first.
 CHAIN_LIMIT = 16

@@ -24,7 +24,7 @@ from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import READY, SAMPLED, Policy, Route
 from gputop.snapshot.kineto.shoot import Trace
-from gputop.snapshot.tracks import STACKS_TID
+from gputop.snapshot.track_ids import STACKS_TID
 from gputop.store import Store
 from tests.fakes import shots
 from tests.fakes.shots import EPOCH, PID, START

@@ -141,6 +141,25 @@ def test_slow_writer_is_waited_for_but_not_for_ever(scene: Scene) -> None:
     assert scene.now - 1003.5 == pytest.approx(record.WRITING_S, abs=0.5)
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_recording_that_the_programs_own_profiler_cancels_is_asked_for_again(scene: Scene, again: bool) -> None:
+    """It leaves an empty file of another name, is busy with its own profiling, and then free without a trace."""
+    scene.at(0.5, "sent")
+    scene.file_at(1.0, ending=".tmp")
+    scene.at(2.0, "asked", free=False)
+    scene.at(8.0, "asked")
+    scene.at(9.5, "sent")
+    scene.at(10.0, "asked", free=False)
+    scene.at(14.0, "asked")
+    if again:
+        scene.file_at(13.9, tries=2)
+    (recording,) = scene.run()
+    assert bool(recording.file) is again
+    assert recording.failure == ("" if again else "the program's own torch.profiler ended the recording, twice")
+    assert scene.requests[1][0] == pytest.approx(1008.0 + record.SETTLED_S, abs=0.3), "as soon as it is known"
+    assert scene.now < 1016.0
+
+
 def test_silent_target_is_given_up(scene: Scene) -> None:
     (recording,) = scene.run()
     assert "did not ask for work within 30 s" in recording.failure

@@ -24,7 +24,7 @@ from gputop.snapshot.camera import Camera
 from gputop.snapshot.kineto import apart, detect, directory, enable, route
 from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import GDB, READY, SAMPLED, Policy
-from gputop.snapshot.tracks import STACKS_TID
+from gputop.snapshot.track_ids import STACKS_TID
 from gputop.store import Store
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -13,7 +13,7 @@ from gputop.errors import SnapshotError
 from gputop.model import Window
 from gputop.snapshot import flight
 from gputop.snapshot.sampled import SUMMARY_PID
-from gputop.snapshot.tracks import STACKS_TID
+from gputop.snapshot.track_ids import STACKS_TID
 from gputop.store import Store
 from tests.fakes import shots
 from tests.fakes.shots import MAIN, PID, START

@@ -13,8 +13,10 @@ import jsonschema
 import pytest
 
 from gputop.model import Frame, Observation, Stack
-from gputop.snapshot import sampled, tracks
+from gputop.snapshot import sampled
 from gputop.snapshot.shot import Shot, steps
+from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
+from gputop.snapshot.tracks import Axis
 from gputop.store import Segment
 from tests.fakes import shots
 from tests.fakes.shots import EPOCH, HOSTILE, MAIN, PID, START
@@ -68,7 +70,7 @@ def names(document: dict[str, Any], kind: str) -> dict[tuple[int, int], str]:
 
 def test_stacks_are_nested_slices_with_nothing_drawn_over_the_gap() -> None:
     document = parsed(shots.shot())
-    found = sorted(slices(tracks_of(document["traceEvents"])[PID, tracks.STACKS_TID + PID]))
+    found = sorted(slices(tracks_of(document["traceEvents"])[PID, STACKS_TID + PID]))
     assert [(a, b, depth, name) for a, b, depth, name, _ in found] == [
         (0.0, 0.6, 2, "decode_image"),
         (0.0, 0.95, 0, "main"),
@@ -83,7 +85,7 @@ def test_stacks_are_nested_slices_with_nothing_drawn_over_the_gap() -> None:
 
 def test_states_are_slices_with_kind_and_native_chain() -> None:
     document = parsed(shots.shot())
-    found = sorted(slices(tracks_of(document["traceEvents"])[PID, tracks.STATES_TID + PID]))
+    found = sorted(slices(tracks_of(document["traceEvents"])[PID, STATES_TID + PID]))
     assert [(a, b, name) for a, b, _, name, _ in found] == [
         (0.0, 0.2, "python"),
         (0.2, 0.205, "starved"),
@@ -101,7 +103,7 @@ def test_looks_that_stand_for_more_time_than_has_passed_stay_in_order() -> None:
     looks = [(0.1 * i, shots.COMPUTING if i % 2 else shots.WAITING) for i in range(1, 11)]
     shots.add_peeks(store, PID, looks, 0.15, dict.fromkeys(range(3, 10), 0.04))
     document = parsed(shots.shot(store))
-    found = list(slices(tracks_of(document["traceEvents"])[PID, tracks.STATES_TID + PID]))
+    found = list(slices(tracks_of(document["traceEvents"])[PID, STATES_TID + PID]))
     assert sum(end - start for start, end, *_ in found) == pytest.approx(1.0, abs=1e-3)
     assert {name for _, _, _, name, _ in found} == {"python", "gpu_wait"}
 
@@ -111,10 +113,10 @@ def test_names_and_order_of_tracks() -> None:
     shots.add_stacks(store, 4133, [(0.2, 0.4, (MAIN,))], name="loader")
     document = parsed(shots.shot(store))
     threads = names(document, "thread_name")
-    assert threads[PID, tracks.STACKS_TID + PID] == "MainThread (4121) stacks"
-    assert threads[PID, tracks.STATES_TID + PID] == "MainThread (4121) states"
-    assert threads[PID, tracks.STACKS_TID + 4133] == "loader (4133) stacks"
-    assert (PID, tracks.STATES_TID + 4133) not in threads, "no empty tracks"
+    assert threads[PID, STACKS_TID + PID] == "MainThread (4121) stacks"
+    assert threads[PID, STATES_TID + PID] == "MainThread (4121) states"
+    assert threads[PID, STACKS_TID + 4133] == "loader (4133) stacks"
+    assert (PID, STATES_TID + 4133) not in threads, "no empty tracks"
     assert set(names(document, "process_name").values()) == {
         "gputop",
         "train.py",
@@ -126,7 +128,7 @@ def test_names_and_order_of_tracks() -> None:
         for event in document["traceEvents"]
         if event["name" if event["ph"] == "M" else "ph"] == "thread_sort_index"
     }
-    wanted = [tracks.STACKS_TID + PID, tracks.STATES_TID + PID, tracks.STACKS_TID + 4133]
+    wanted = [STACKS_TID + PID, STATES_TID + PID, STACKS_TID + 4133]
     assert sorted(order, key=lambda tid: order[tid]) == wanted
 
 
@@ -159,14 +161,14 @@ def test_hostile_names_stay_names(name: str) -> None:
     store = shots.store(name=name)
     shots.add_stacks(store, PID, [(0.0, 0.5, (Frame(name, name, 1),))], name=name)
     document = parsed(shots.shot(store))
-    (found,) = slices(tracks_of(document["traceEvents"])[PID, tracks.STACKS_TID + PID])
+    (found,) = slices(tracks_of(document["traceEvents"])[PID, STACKS_TID + PID])
     assert found[3] == name
     assert names(document, "process_name")[PID, 0] == name
 
 
 def test_clock_is_kinetos() -> None:
     assert BASE_NS == 1_790_857_026_000_000_000, "the base that libkineto wrote in Nov 2026"
-    axis = tracks.Axis(EPOCH, BASE_NS)
+    axis = Axis(EPOCH, BASE_NS)
     unix_us = BASE_NS / 1e3 + axis.us(START)
     assert unix_us == pytest.approx((START + EPOCH) * 1e6, abs=1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,13 @@ from typing import Any
 import gputop
 from gputop.errors import SnapshotError
 from gputop.snapshot.kineto.reading import Gap, Reading, Row, read
+from gputop.text import printable
 
 #: Longest that a reading may take, seconds; about 30 MB of JSON a second are read.
 PATIENCE_S = 60.0
+
+#: Lines of gputop's own evidence that are told.
+_EVIDENCE = 4
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -70,14 +74,22 @@ def _restored(facts: dict[str, Any]) -> Reading:
         tuple(Row(**row) for row in facts[name]) for name in ("kernels", "operators")
     )
     facts["gaps"] = tuple(
-        Gap(gap["start_s"], gap["seconds"], tuple((name, seconds) for name, seconds in gap["doing"]))
+        Gap(gap["start_s"], gap["seconds"], *(tuple(map(tuple, gap[what])) for what in ("doing", "python")))
         for gap in facts["gaps"]
     )
     return Reading(**facts)
 
 
 def sentences(reading: Reading) -> Iterator[str]:
-    """Yield the reading, most important first."""
+    """Yield the reading, most important first: what torch recorded, then what gputop saw in the same time."""
+    if reading.seconds:
+        yield from _of_torch(reading)
+    else:
+        yield "nothing of torch's profiler is in this trace"
+    yield from _of_ours(reading.ours)
+
+
+def _of_torch(reading: Reading) -> Iterator[str]:
     yield _VERDICTS[reading.verdict]
     if reading.devices:
         yield (
@@ -94,12 +106,24 @@ def sentences(reading: Reading) -> Iterator[str]:
         yield f"copies {_time(reading.copy_seconds)}, {reading.copy_alone:.0%} of that with no kernel running"
 
 
+def _of_ours(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the verdict that gputop wrote into the file, whoever may have edited it since."""
+    verdict = about.get("verdict")
+    if isinstance(verdict, dict):
+        yield printable(f"gputop saw: {verdict.get('title')}: {verdict.get('sentence')}")
+        evidence = verdict.get("evidence")
+        yield from (printable(f"  {words}") for words in (evidence if isinstance(evidence, list) else ())[:_EVIDENCE])
+
+
 def _meanwhile(gap: Gap) -> str:
+    """Say what the thread that feeds the GPU did: in torch, and where it was in Python."""
     parts = [f"{_short(name)} {_time(seconds)}" for name, seconds in gap.doing]
     outside = gap.seconds - sum(seconds for _, seconds in gap.doing)
     if outside > gap.seconds / 2:
         parts.insert(0, f"outside torch's operators {_time(outside)}")
-    return ", ".join(parts)
+    if gap.python:
+        parts.append("in Python " + ", ".join(f"{_short(name)} {_time(seconds)}" for name, seconds in gap.python[:2]))
+    return "; ".join(parts)
 
 
 def _short(name: str, letters: int = 60) -> str:

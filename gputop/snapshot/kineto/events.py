@@ -15,8 +15,12 @@ from typing import IO, Any, cast
 from gputop.errors import SnapshotError
 
 _ARRAY = re.compile(r'"traceEvents"\s*:\s*\[|\A\s*\[(?=\s*\{)')
+_OURS = re.compile(r'"gputop"\s*:\s*(?=\{)')
 _BETWEEN = re.compile(r"[\s,]*")
 _PIECE = 1 << 20
+
+#: Our own key is among the first of a file.
+_NEAR_THE_START = 4096
 
 #: Longest single event; one with a thousand input shapes takes 100 kB.
 _LONGEST = 16 << 20
@@ -33,6 +37,24 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
             yield from _events(path, file)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise SnapshotError(f"cannot read {path}: {error}", "take the trace again") from error
+
+
+def about(path: Path) -> dict[str, Any]:
+    """Return what gputop wrote about a trace of its own at the file's start; empty for one of others.
+
+    Raises:
+        SnapshotError: the file cannot be read.
+    """
+    try:
+        with _opened(path) as file:
+            start = file.read(_PIECE)
+        found = _OURS.search(start, 0, _NEAR_THE_START)
+        ours = json.JSONDecoder().raw_decode(start, found.end())[0] if found else {}
+    except json.JSONDecodeError:
+        return {}
+    except (OSError, EOFError, zlib.error) as error:
+        raise SnapshotError(f"cannot read {path}: {error}", "take the trace again") from error
+    return ours if isinstance(ours, dict) else {}
 
 
 @contextmanager

@@ -6,22 +6,26 @@ Standard library only: it runs in a process of its own (`apart`), since a trace 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from gputop.snapshot.kineto import spans
-from gputop.snapshot.kineto.events import events
+from gputop.snapshot.kineto.events import about, events
 from gputop.snapshot.kineto.spans import Intervals, Span
+from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
 from gputop.text import printable
+
+Stretches = Sequence[tuple[int, float, float]]
 
 #: Rows in each list.
 TOP = 8
 
 _KERNEL, _COPIES, _CPU = "kernel", ("gpu_memcpy", "gpu_memset"), ("cpu_op", "cuda_runtime", "cuda_driver")
 _GPU = (_KERNEL, *_COPIES)
+_MARK = "user_annotation"
 
 #: Runtime calls in which the CPU waits for the GPU.
 _WAITS = ("Synchronize", "cudaMemcpy", "cuMemcpy")
@@ -44,12 +48,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The GPU had nothing to do from `start_s` (seconds into the trace) for `seconds`; `doing` is what the thread that
-    launched the next work did meanwhile: (name, seconds), the longest first; what is missing was outside torch."""
+    """The GPU had nothing to do from `start_s` (seconds into the trace) for `seconds`.
+
+    Attributes:
+        doing: what the thread that launches its work did meanwhile: (torch's operator, CUDA call or `record_function`,
+            seconds in it and in none inside it), the longest first; what is missing was outside torch.
+        python: the same by the Python functions that gputop saw in it, empty in a trace without our stacks.
+    """
 
     start_s: float
     seconds: float
     doing: tuple[tuple[str, float], ...]
+    python: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +73,11 @@ class Reading:
         kernels, operators: most time first; operators are torch's and the CUDA calls below them.
         kernel_us: median length of a kernel; `launch_us` median time from its launch to its start.
         waiting: share of the time in which the launching thread waited for the GPU (synchronise, blocking copy).
-        gaps: the GPU's longest idle stretches.
+        gaps: the GPU's longest idle stretches; in a trace without GPU work there are none.
         copy_seconds: time of copies; `copy_alone` the share of it during which no kernel ran.
         verdict: "launch-bound" (short kernels, each waiting for its launch), "cpu-bound" (the GPU idles for long
             stretches), "gpu-bound", "mixed" or "no-gpu".
+        ours: what gputop wrote into it (`sampled.about`), empty for another's trace.
     """
 
     seconds: float
@@ -81,6 +92,27 @@ class Reading:
     copy_seconds: float
     copy_alone: float
     verdict: str
+    ours: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Stacks:
+    """The innermost Python function of each thread over time, from the tracks that gputop draws."""
+
+    def __init__(self) -> None:
+        self.stretches: defaultdict[object, list[tuple[int, float, float]]] = defaultdict(list)
+        self._open: defaultdict[object, list[int]] = defaultdict(list)
+        self._since: dict[object, float] = {}
+
+    def change(self, thread: object, at: float, entered: int | None) -> None:
+        """A function was entered, or (None) the innermost one left."""
+        opened = self._open[thread]
+        if opened and at > self._since[thread]:
+            self.stretches[thread].append((opened[-1], self._since[thread], at))
+        self._since[thread] = at
+        if entered is not None:
+            opened.append(entered)
+        elif opened:
+            opened.pop()
 
 
 class _Trace:
@@ -91,23 +123,42 @@ class _Trace:
         self.kernels: defaultdict[object, Intervals] = defaultdict(Intervals)
         self.copies: defaultdict[object, Intervals] = defaultdict(Intervals)
         self.calls: defaultdict[object, Intervals] = defaultdict(Intervals)
+        self.marks: defaultdict[object, Intervals] = defaultdict(Intervals)
+        self.stacks = _Stacks()
         self.launches: dict[int, tuple[float, object]] = {}
         self.starts: list[tuple[float, int]] = []
         self.first, self.last = float("inf"), float("-inf")
 
     def add(self, event: dict[str, Any]) -> None:
-        """Take one event; ours and others that are not torch's complete events are passed over."""
-        kind = event.get("cat")
-        if event.get("ph") != "X" or kind not in (*_GPU, *_CPU):
-            return
+        """Take one event: torch's complete ones and our stacks; others are passed over."""
+        kind, phase = event.get("cat"), event.get("ph")
         try:
-            start, duration = float(event["ts"]), float(event["dur"])
+            if phase == "X" and kind in (*_GPU, *_CPU, _MARK):
+                self._complete(event, str(kind), float(event["ts"]), float(event["dur"]))
+            elif phase in ("B", "E") and STACKS_TID <= event["tid"] < STATES_TID:
+                entered = self._function(event) if phase == "B" else None
+                thread = event["pid"], event["tid"] - STACKS_TID
+                self.stacks.change(thread, float(event["ts"]), entered)
         except (KeyError, TypeError, ValueError):
+            return
+
+    def _number(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+    def _function(self, event: dict[str, Any]) -> int:
+        arguments = event.get("args")
+        at = str(arguments.get("at", "")) if isinstance(arguments, dict) else ""
+        return self._number(f"{event['name']} ({at.rpartition('/')[2]})")
+
+    def _complete(self, event: dict[str, Any], kind: str, start: float, duration: float) -> None:
+        number = self._number(str(event.get("name", "")))
+        thread = event.get("pid"), event.get("tid")
+        if kind == _MARK:
+            self.marks[thread].add(start, duration, number)
             return
         self.first, self.last = min(self.first, start), max(self.last, start + duration)
         arguments = event.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
-        number = self.names.setdefault(str(event.get("name", "")), len(self.names))
         correlation = arguments.get("correlation")
         if kind in _GPU:
             device = arguments.get("device", event.get("pid"))
@@ -115,7 +166,6 @@ class _Trace:
             if isinstance(correlation, int):
                 self.starts.append((start, correlation))
         else:
-            thread = event.get("pid"), event.get("tid")
             self.calls[thread].add(start, duration, number)
             if isinstance(correlation, int) and kind != "cpu_op":
                 self.launches[correlation] = (start, thread)
@@ -130,7 +180,7 @@ def read(path: Path) -> Reading:
     trace = _Trace()
     for event in events(path):
         trace.add(event)
-    return _summed(trace)
+    return replace(_summed(trace), ours=about(path))
 
 
 def _summed(trace: _Trace) -> Reading:
@@ -139,8 +189,8 @@ def _summed(trace: _Trace) -> Reading:
     names = [printable(name) for name in trace.names]
     gpu = _gpu(trace, length)
     main = _launching(trace)
-    calls = list(spans.self_times(trace.calls[main])) if main in trace.calls else []
-    waiting = sum(own for number, _, own in calls if any(word in names[number] for word in _WAITS))
+    doing = list(spans.innermost(spans.joined(trace.calls[main], trace.marks[main])))
+    waiting = sum(end - start for number, start, end in doing if any(word in names[number] for word in _WAITS))
     delays = [start - trace.launches[number][0] for start, number in trace.starts if number in trace.launches]
     kernel_us = _median([duration for kernels in trace.kernels.values() for duration in kernels.durations])
     reading = Reading(
@@ -152,7 +202,7 @@ def _summed(trace: _Trace) -> Reading:
         kernel_us=kernel_us,
         launch_us=_median(delays),
         waiting=waiting / length if length else 0.0,
-        gaps=tuple(_gaps(gpu.work, window, calls, names)),
+        gaps=tuple(_gaps(gpu.work, window, (doing, trace.stacks.stretches[main]), names)),
         copy_seconds=gpu.copying / 1e6,
         copy_alone=1 - gpu.hidden / gpu.copying if gpu.copying else 0.0,
         verdict="",
@@ -228,19 +278,16 @@ def _launching(trace: _Trace) -> object:
 
 
 def _gaps(
-    work: dict[object, list[Span]], window: Span, calls: list[tuple[int, float, float]], names: list[str]
+    work: dict[object, list[Span]], window: Span, did: tuple[Stretches, Stretches], names: list[str]
 ) -> Iterator[Gap]:
-    """Yield the longest stretches in which one device had nothing to do, with what the launching thread did."""
+    """Yield the longest stretches in which one device had nothing to do, with what the launching thread did: `did` in
+    torch, and in Python."""
     idle = (gap for joined in work.values() for gap in spans.gaps(joined, window))
     for start, end in sorted(idle, key=lambda gap: gap[0] - gap[1])[:TOP]:
-        yield Gap((start - window[0]) / 1e6, (end - start) / 1e6, _doing(calls, (start, end), names))
+        torch, python = (_longest(spans.within(stretches, (start, end)), names) for stretches in did)
+        yield Gap((start - window[0]) / 1e6, (end - start) / 1e6, torch, python)
 
 
-def _doing(calls: list[tuple[int, float, float]], gap: Span, names: list[str]) -> tuple[tuple[str, float], ...]:
-    """Sum the own time of calls that began in a gap, the longest three."""
-    sums: defaultdict[int, float] = defaultdict(float)
-    for number, start, own in calls:
-        if gap[0] <= start < gap[1]:
-            sums[number] += min(own, gap[1] - start)
+def _longest(sums: dict[int, float], names: list[str]) -> tuple[tuple[str, float], ...]:
     ranked = sorted(sums, key=lambda number: -sums[number])[:3]
     return tuple((names[number], sums[number] / 1e6) for number in ranked)

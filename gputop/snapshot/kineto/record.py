@@ -25,6 +25,10 @@ SILENCE_S = 30.0
 #: and without the profiler having been busy. It is sent once more.
 DROPPED_S = 10.0
 
+#: Kineto gives a whole trace its name before it is free again. Without a file so long after, there is none to come: a
+#: torch.profiler of the program's own, started meanwhile, has cancelled ours (kineto's way, it says nothing).
+SETTLED_S = 1.0
+
 #: Longest that a target may take to write its file, seconds.
 WRITING_S = 120.0
 
@@ -39,7 +43,7 @@ class Recording:
     Attributes:
         pid: as seen from here; `own_pid` is what it calls itself, and its file.
         sent: when it got the request, None while it has not.
-        busy: the profiler was seen at work after that.
+        busy: the profiler was seen at work after that; `freed` is when it was first seen free again.
         held: it is busy with the program's own profiling, so our request waits.
         file: name of the whole trace in the shared directory, empty until it is there.
         failure: why there is none and will be none, empty while there may be.
@@ -52,6 +56,7 @@ class Recording:
     sent: float | None = None
     heard: bool = False
     busy: bool = False
+    freed: float | None = None
     held: bool = False
     file: str = ""
     failure: str = ""
@@ -65,9 +70,11 @@ class Recording:
         """Take note of what the daemon saw."""
         self.heard = True
         if event.kind == "sent":
-            self.sent, self.busy, self.held = event.unix, False, False
+            self.sent, self.busy, self.freed, self.held = event.unix, False, None, False
         elif event.kind == "asked" and not event.free:
             self.busy, self.held = self.sent is not None, self.sent is None
+        elif event.kind == "asked" and self.busy and self.freed is None:
+            self.freed = event.unix
 
     def sentence(self, seconds: float, now: float) -> str:
         """Say what is going on."""
@@ -126,7 +133,7 @@ class Session:
     def _ask(self, recording: Recording) -> None:
         recording.tries += 1
         recording.asked_at = time.time()
-        recording.sent, recording.busy, recording.heard = None, False, False
+        recording.sent, recording.busy, recording.heard, recording.freed = None, False, False, None
         self.daemon.request(recording.pid, self.options.text(f"{self.shared.inside}/{self._name(recording)}.json"))
 
     def _name(self, recording: Recording) -> str:
@@ -149,6 +156,8 @@ class Session:
         elif recording.sent is None:
             if not recording.heard and now > recording.asked_at + SILENCE_S:
                 recording.failure = f"torch in it did not ask for work within {SILENCE_S:.0f} s"
+        elif recording.freed is not None and now > recording.freed + SETTLED_S:
+            self._again(recording, "the program's own torch.profiler ended the recording, twice")
         elif now > recording.sent + START_DELAY_S + self.options.seconds + DROPPED_S:
             self._late(recording, now)
 
@@ -160,10 +169,15 @@ class Session:
             return
         if writing:
             recording.failure = f"the program did not finish its trace within {WRITING_S:.0f} s"
-        elif recording.tries < _TRIES:
+        else:
+            self._again(recording, "torch dropped the request twice")
+
+    def _again(self, recording: Recording, failure: str) -> None:
+        """Ask once more; after that it is a failure."""
+        if recording.tries < _TRIES:
             self._ask(recording)
         else:
-            recording.failure = "torch dropped the request twice"
+            recording.failure = failure
 
 
 def _flag(recording: Recording) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 Span = tuple[float, float]
 
@@ -37,6 +39,16 @@ class Intervals:
         """Yield (start, end), in order."""
         for i in self.ordered():
             yield self.starts[i], self.starts[i] + self.durations[i]
+
+
+def joined(*all_of: Intervals) -> Intervals:
+    """Return the triples of several in one."""
+    whole = Intervals()
+    for one in all_of:
+        whole.starts.extend(one.starts)
+        whole.durations.extend(one.durations)
+        whole.numbers.extend(one.numbers)
+    return whole
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
@@ -84,6 +96,39 @@ def self_times(calls: Intervals) -> Iterator[tuple[int, float, float]]:
         opened.append((start + duration, start, calls.numbers[i], 0.0))
     while opened:
         yield _closed(opened)
+
+
+def innermost(calls: Intervals) -> Iterator[tuple[int, float, float]]:
+    """Yield (number, start, end) of the stretches in which a call of one thread runs and none inside it, in order."""
+    opened: list[tuple[float, int]] = []  # end, number
+    at = float("-inf")
+    for i in calls.ordered():
+        start = calls.starts[i]
+        while opened and opened[-1][0] <= start:
+            end, number = opened.pop()
+            if end > at:
+                yield number, at, end
+                at = end
+        if opened and start > at:
+            yield opened[-1][1], at, start
+        at = max(at, start)
+        opened.append((start + calls.durations[i], calls.numbers[i]))
+    while opened:
+        end, number = opened.pop()
+        if end > at:
+            yield number, at, end
+            at = end
+
+
+def within(stretches: Sequence[tuple[int, float, float]], window: Span) -> dict[int, float]:
+    """Return the time of each number within a window; the stretches are in order and apart from each other."""
+    sums: dict[int, float] = {}
+    first = bisect_right(stretches, window[0], key=lambda stretch: stretch[2])
+    for number, start, end in islice(stretches, first, None):
+        if start >= window[1]:
+            break
+        sums[number] = sums.get(number, 0.0) + min(end, window[1]) - max(start, window[0])
+    return sums
 
 
 def _closed(opened: list[tuple[float, float, int, float]]) -> tuple[int, float, float]:
