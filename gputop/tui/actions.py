@@ -235,6 +235,24 @@ ACTIONS: tuple[Action, ...] = (
         label=",",
         screens=(SOURCE,),
     ),
+    Action(
+        ("greater_than_sign", "shift+right"),
+        "Scroll right",
+        "What long lines have on their right",
+        "aside(1)",
+        label=">",
+        palette=False,
+        screens=(SOURCE,),
+    ),
+    Action(
+        ("less_than_sign", "shift+left"),
+        "Scroll left",
+        "Back to where lines begin",
+        "aside(-1)",
+        label="<",
+        palette=False,
+        screens=(SOURCE,),
+    ),
     # ----------------------------------------------------------------------------------- threads
     Action(
         ("enter",),

@@ -24,6 +24,7 @@ from gputop.model import Window
 from gputop.tui import glyphs, terminal, theme
 from gputop.tui.actions import ACTIONS, APP
 from gputop.tui.background import Feed, Question
+from gputop.tui.canvas import Selected
 from gputop.tui.panels import timeline
 from gputop.tui.screens.overview import Overview
 from gputop.tui.source import Attach, Find, Outcome, Source
@@ -230,6 +231,14 @@ class GputopApp(App[Outcome]):
             scene.output = scene.source.output_lines(_OUTPUT_ROWS)
         scene.summary, scene.now = event.answer, self._answered
         self.changed()
+
+    def on_selected(self, event: Selected) -> None:
+        """Copy what was selected with the mouse."""
+        if event.text.strip():
+            self.copy_to_clipboard(event.text)
+            if self._scene is not None:
+                rows = event.text.count("\n") + 1
+                self.say(f"copied, where the terminal allows it: {f'{rows} lines' if rows > 1 else event.text}", "good")
 
     def freeze(self, frozen: bool) -> None:
         """Freeze the picture as it is shown, or let it follow the time again."""

@@ -11,23 +11,39 @@ from collections.abc import Callable
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual import events
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from gputop.tui.cells import Line
 from gputop.tui.glyphs import Glyphs
+from gputop.tui.selection import Selection
 from gputop.tui.theme import Theme
 
 #: Punctuation that has an ASCII cousin.
 _PLAIN = str.maketrans("…–−°·“”", '~--\'-""')
+#: What was selected stays marked for so long after it was copied, seconds.
+_MARKED = 0.7
 #: Makes the lines for a width and a height, each exactly that wide.
 Painter = Callable[[int, int], list[Line]]
 
 
+class Selected(Message):
+    """Text was selected with the mouse."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
 class Canvas(Widget):
-    """Shows what a painter makes; `update` paints what has changed since."""
+    """Shows what a painter makes; `update` paints what has changed since. Text on it can be selected with the mouse.
+
+    (Textual's own selection needs the place of every segment in its style: a third more CPU time for each picture.)
+    """
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Canvas { width: 1fr; height: 1fr; }"
@@ -40,6 +56,8 @@ class Canvas(Widget):
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
         self._drawn_at = Size(0, 0)
+        self._anchor: tuple[int, int] | None = None
+        self._selection: Selection | None = None
 
     @property
     def text(self) -> str:
@@ -92,9 +110,50 @@ class Canvas(Widget):
         if self.size != self._drawn_at:
             self._paint(self.size)
         shown = self._strips[crop.y : crop.bottom]
+        if self._selection is not None:
+            shown = [self._selection.shown(crop.y + row, strip) for row, strip in enumerate(shown)]
         if crop.column_span == (0, self.size.width):
             return shown
         return [strip.crop(*crop.column_span) for strip in shown]
+
+    # ------------------------------------------------------------------------------------------ selecting
+
+    @property
+    def selecting(self) -> bool:
+        """Return whether text is selected now."""
+        return self._selection is not None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to select."""
+        self._mark(None)
+        if event.button == 1:
+            self._anchor = (event.y, event.x)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show what is selected so far."""
+        here = (event.y, max(0, event.x))
+        if self._anchor is None or (self._selection is None and here == self._anchor):
+            return
+        self._mark(Selection(self._anchor, here))
+
+    def on_mouse_up(self, _event: events.MouseUp) -> None:
+        """Hand on what is selected."""
+        self._anchor = None
+        self.release_mouse()
+        if self._selection is not None:
+            self.post_message(Selected(self._selection.text(self._strips)))
+            self.set_timer(_MARKED, lambda: self._mark(None))
+
+    async def on_click(self, event: events.Click) -> None:
+        """Let the end of a selection be no click."""
+        if self._selection is not None:
+            event.stop()
+
+    def _mark(self, selection: Selection | None) -> None:
+        if selection != self._selection:
+            self._selection = selection
+            self.refresh()
 
     def restyle(self, theme: Theme, glyphs: Glyphs) -> None:
         """Draw in other colours and characters from now on."""

@@ -42,7 +42,12 @@ def clicked(screen: str, room: int, x: int, width: int) -> str:
 
 def foot(screen: str, words: list[Span], width: int) -> Line:
     """Return a screen's last line: words on the left, hints on the right."""
-    return line(words, width, spans(screen, width - width_of(words) - 2), (" ", "text/bar"))
+    return line(words, width, spans(screen, room(words, width)), (" ", "text/bar"))
+
+
+def room(words: list[Span], width: int) -> int:
+    """Return how many cells of a screen's last line are left for hints."""
+    return width - width_of(words) - 2
 
 
 def prompt(what: str, width: int) -> Line:

@@ -24,6 +24,8 @@ _LEAST = 0.0005
 _SHARE = 8  # " 61.2 % "
 #: From this many rows on, the columns have names.
 _TALL = 8
+#: Characters by which lines scroll sideways, at least; so many stay in sight.
+_SIDEWAYS = 8
 #: Below this width there is no room for bars and indentation.
 _NARROW = 56
 
@@ -50,6 +52,7 @@ class Listing:
             not in what it calls.
         at: the line chosen.
         top: the first line shown.
+        left: characters of each line that are scrolled out of sight.
     """
 
     file: str = ""
@@ -60,6 +63,7 @@ class Listing:
     leaf: bool = False
     at: int = 1
     top: int = 1
+    left: int = 0
 
     @property
     def last(self) -> int:
@@ -81,6 +85,12 @@ class Listing:
             self.top = self.at - page // 3
         self.top = max(self.at - page + 1, min(self.top, self.at))
         self.top = max(1, min(self.top, self.last - page + 1))
+
+    def aside(self, step: int, page: int) -> None:
+        """Scroll sideways, as far as the longest line in sight reaches."""
+        lines = self.code.lines[self.top - 1 : self.top - 1 + page] if self.code else ()
+        longest = max(map(len, lines), default=0)
+        self.left = max(0, min(self.left + step, longest - _SIDEWAYS))
 
     def hot(self, step: int) -> int:
         """Return the next hot line below (1) or above (-1) the chosen one; the chosen one where there is none."""
@@ -148,7 +158,7 @@ def draw(scene: Scene, listing: Listing, width: int, height: int, *, focused: bo
         lines.append(line(((f"  {scene.glyphs.warn} {listing.code.remark}", "warn"),), width))
     biggest = max((time.total for time in listing.times.values()), default=0.0) or 1.0
     numbers = range(listing.top, min(listing.last, listing.top + rows - 1) + 1)
-    shape = _Shape(width, biggest, _indent(listing, numbers) if width < _NARROW else 0)
+    shape = _Shape(width, biggest, listing.left + (_indent(listing, numbers) if width < _NARROW else 0))
     lines += [_row(scene, listing, number, columns, shape) for number in numbers]
     return padded(lines, width, height)
 
@@ -162,6 +172,8 @@ def _title(scene: Scene, listing: Listing, width: int, focused: bool) -> Line:
     right: list[Span] = []
     if listing.code is not None and listing.code.lines and width >= 40:
         right = [(f"line {listing.at} of {listing.last}", "title")]
+        if listing.left:
+            right.insert(0, (f"from column {listing.left + 1} {scene.glyphs.dot} ", "warn"))
     room = max(8, width - 8 - sum(len(text) for text, _ in right))
     name = fit_end(listing.file, min(room, len(listing.file)), scene.glyphs.ellipsis) if listing.file else "source"
     return rule(scene, [(name, "accent!b" if focused else "strong!b")], width, right)

@@ -234,3 +234,17 @@ async def test_reading_waits_for_no_disk() -> None:
         await until(pilot, lambda: "reading" in page(app))
         gate.set()
         await until(pilot, lambda: "decode_image(raw" in page(app))
+
+
+async def test_long_lines_scroll_sideways_and_back() -> None:
+    async with running(size=(112, 30)) as (app, pilot):
+        screen = await _opened(app, pilot, "f")
+        assert "return image.convert" in page(app)
+        await pilot.press(*["greater_than_sign"] * 3)
+        assert "Image.LANCZOS)" in page(app)
+        assert f"from column {screen.listing.left + 1}" in page(app)
+        await pilot.press(*["shift+right"] * 20)
+        assert "S)" in page(app), "the end of the longest line stays in sight"
+        await pilot.press(*["less_than_sign"] * 20)
+        assert screen.listing.left == 0
+        assert "return image.convert" in page(app)

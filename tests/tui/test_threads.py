@@ -23,8 +23,8 @@ _THREADS = (
 )
 
 
-def _tids(sort: str, **more: bool) -> list[int]:
-    return [row.tid for row in threadlist.listed(_THREADS, sort, **more)]
+def _tids(sort: str, *, own: bool = False) -> list[int]:
+    return [row.tid for row in threadlist.listed(_THREADS, sort, own=own)]
 
 
 def test_threads_are_sorted_by_any_column() -> None:

@@ -46,19 +46,24 @@ class PanelCanvas(Canvas):
         if self._range(event.x, event.x) is not None:
             self._dragged_from = event.x
             self.capture_mouse()
+            event.prevent_default()  # here dragging marks a range instead of text
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show what is being dragged over."""
         if self._dragged_from is not None:
             self._gputop.scene.view.dragged = self._range(self._dragged_from, event.x)
             self.update()
+            event.prevent_default()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Look at the range dragged over; a click alone is none."""
         start, self._dragged_from = self._dragged_from, None
+        if start is None:
+            return
+        event.prevent_default()
         self.release_mouse()
         self._gputop.scene.view.dragged = None
-        if start is not None and event.x != start and (marked := self._range(start, event.x)) is not None:
+        if event.x != start and (marked := self._range(start, event.x)) is not None:
             assert isinstance(self.screen, Overview), "panels are on the overview only"
             self.screen.mark_range(marked)
 
@@ -68,7 +73,7 @@ class PanelCanvas(Canvas):
     async def on_click(self, event: events.Click) -> None:
         """Do what a click here means."""
         action = self._panel.click(self._gputop.scene, event.x, event.y, self.size.width)
-        if action:
+        if action and not self.selecting:
             await self.screen.run_action(action)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 
 from gputop.tui import hints
@@ -19,12 +20,25 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
+class _SheetCanvas(Canvas):
+    """The canvas of a sheet: a click on a hint of its last line does what the hint says."""
+
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the hint says; other clicks are the screen's."""
+        sheet = self.screen
+        assert isinstance(sheet, Sheet), "only sheets have one"
+        if event.y == self.size.height - 1 and not self.selecting:
+            event.stop()
+            if action := sheet.hint_at(event.x):
+                await sheet.run_action(action)
+
+
 class Sheet(GputopScreen[Result]):
     """Draws what `painted` returns above its last line."""
 
     def __init__(self, app: GputopApp) -> None:
         super().__init__(app)
-        self.canvas = Canvas(self._drawn, app.colours, app.glyphs)
+        self.canvas = _SheetCanvas(self._drawn, app.colours, app.glyphs)
 
     def compose(self) -> ComposeResult:
         """Yield the canvas."""
@@ -45,18 +59,27 @@ class Sheet(GputopScreen[Result]):
 
     def _foot(self, width: int) -> Line:
         scene = self._gputop.scene
-        if scene.prompt:
-            return hints.prompt(scene.prompt, width)
+        return hints.prompt(scene.prompt, width) if scene.prompt else hints.foot(self.NAME, self._words(width), width)
+
+    def _words(self, width: int) -> list[Span]:
+        """Return what the last line says on the left."""
+        scene = self._gputop.scene
         (chip, tone), words = mode(scene)
         said = scene.said
         spans: list[Span] = [(f" {chip} ", f"ink/{tone}!b")]
         if said is not None:
             text = " ".join(said.text.split())
             room = max(0, width - len(chip) - 4)
-            return hints.foot(self.NAME, [*spans, (f" {fit(text, min(room, len(text)))}", f"{said.tone}/bar!b")], width)
-        if words and width >= 100:
+            spans.append((f" {fit(text, min(room, len(text)))}", f"{said.tone}/bar!b"))
+        elif words and width >= 100:
             spans.append((f" {words}", "text/bar"))
-        return hints.foot(self.NAME, spans, width)
+        return spans
+
+    def hint_at(self, x: int) -> str:
+        """Return the action of the hint at a column of the last line, "" for none."""
+        width = self.size.width
+        words = self._words(width)
+        return "" if self._gputop.scene.prompt else hints.clicked(self.NAME, hints.room(words, width), x, width)
 
     def action_back(self) -> None:
         """Close the screen; what was said goes away by itself."""

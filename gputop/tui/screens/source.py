@@ -133,6 +133,12 @@ class SourceScreen(Sheet[None], RowsScreen):
         """Go to the next hot line of the file."""
         self._go(self.listing.hot(step), centre=True)
 
+    def action_aside(self, step: int) -> None:
+        """Scroll the source sideways."""
+        room = self._panes.source.width if self._panes.source else self.size.width
+        self.listing.aside(step * room // 4, self._page())
+        self.draw()
+
     def action_move(self, step: int) -> None:
         """Move in the half that has the keys."""
         if self._in_source:
