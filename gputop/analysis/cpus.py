@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gputop.analysis.facts import CpuFacts, mean
-from gputop.model import HostBatch
+from gputop.model import HostBatch, known
 
 
 def facts(hosts: Sequence[HostBatch]) -> CpuFacts | None:
@@ -17,9 +17,11 @@ def facts(hosts: Sequence[HostBatch]) -> CpuFacts | None:
     limits = read[-1].limits
     machine = len(read[-1].cores)
     allowed = numbers(limits.allowed, machine) if limits else list(range(machine))
-    mine = sum(_at(host.target_cores, allowed) for host in read) / len(read)
+    mine = known(mean(host.target_cpu for host in read)) or 0.0
     used = sum(_at(host.cores, allowed) for host in read) / len(read)
-    bare = CpuFacts(machine, len(allowed), mine, max(0.0, used - mine))
+    everywhere = sum(sum(host.cores) for host in read) / len(read)
+    elsewhere = machine - len(allowed) - (everywhere - used)
+    bare = CpuFacts(machine, len(allowed), mine, max(0.0, used - mine), max(0.0, elsewhere))
     if limits is None:
         return bare
     return replace(bare, quota=limits.quota, throttled=mean(host.limits.throttled for host in read if host.limits))

@@ -23,6 +23,7 @@ from gputop.analysis.findings import (
     launching,
     percent,
     state,
+    wanted_cores,
     with_backward,
 )
 from gputop.analysis.results import Verdict
@@ -45,6 +46,9 @@ LAUNCH, OF_COMPUTE = 0.25, 1 / 3
 REST, STARVED = 0.7, 0.2
 #: A CPU quota that runs out in this share of its periods is what a thread waits for.
 THROTTLED = 0.2
+#: Idle cores that the program may not run on, from which that is its trouble; and how many cores its threads want for
+#: each that it may run on, from which it gets into its own way.
+FREE, CROWDED = 0.5, 1.1
 #: Looks at a thread below which nothing is said.
 FEW = 5
 #: How much an inference counts beside a measurement; a good one, and one.
@@ -102,15 +106,15 @@ def _starved(cause: str) -> Callable[[Facts], float]:
 
 
 def _cause(facts: Facts) -> str:
-    """Tell why there was no CPU: "quota", "cores" (few allowed), "others", "own", or "" where nothing tells."""
+    """Tell why there was no CPU: "quota", "cores" (few allowed), "own", "others", or "" where nothing tells."""
     cpus = facts.cpus
     if cpus is None:
         return ""
     if (known(cpus.throttled) or 0.0) >= THROTTLED:
         return "quota"
-    if cpus.allowed < cpus.machine:
+    if cpus.elsewhere >= FREE:
         return "cores"
-    return "others" if cpus.others > cpus.mine else "own"
+    return "own" if wanted_cores(facts) > CROWDED * cpus.allowed else "others"
 
 
 def _lock(facts: Facts, handover: bool) -> float:

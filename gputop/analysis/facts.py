@@ -60,6 +60,7 @@ class CpuFacts:
         machine: cores that there are.
         allowed: cores that the target may run on.
         mine, others: cores kept busy by the target and by other programs, of those it may run on.
+        elsewhere: cores' worth of idle time on the cores that it may not run on.
         quota, throttled: as in `model.CpuLimits`, the mean of the window.
     """
 
@@ -67,6 +68,7 @@ class CpuFacts:
     allowed: int
     mine: float
     others: float
+    elsewhere: float = 0.0
     quota: Value = _NO_QUOTA
     throttled: Value = _NO_QUOTA
 

@@ -208,6 +208,15 @@ def cores(facts: Facts) -> str:
     return f"{used:.1f} of {facts.cores} cores" if used is not None and facts.cores else ""
 
 
+def wanted_cores(facts: Facts) -> float:
+    """Return how many cores the target's threads would use if there were enough: those they had, and were ready for."""
+    length = facts.window.seconds
+    return sum(
+        ((known(row.cpu) or 0.0) + row.states.get("starved", 0.0)) * min(1.0, row.seconds / length)
+        for row in facts.threads
+    )
+
+
 def common_evidence(facts: Facts) -> tuple[str, ...]:
     """Return what every verdict shows: the thread's split, the GPUs, the cores, the hottest function."""
     headline = facts.headline
@@ -241,7 +250,7 @@ def _functions(facts: Facts) -> list[str]:
     lines = ["".join((f"hottest function: {percent(row.self_share)}", *where(row)))]
     if is_library(row.file) and facts.callers and not is_library(facts.callers[0].file):
         own = facts.callers[0]
-        lines.append("".join((f"with what it calls in libraries: {percent(own.self_share)}", *where(own))))
+        lines.append("".join((f"your code: {percent(own.self_share)}", *where(own), ", calls included")))
     return lines
 
 
@@ -251,8 +260,8 @@ def _cpus(facts: Facts) -> str:
     if cpus is None or state(facts, "starved") < 0.05:
         used = cores(facts)
         return f"{used} in use" if used else ""
-    allowed = f"{cpus.allowed} cores" if cpus.allowed == cpus.machine else f"the {cpus.allowed} cores it may run on"
-    return f"of {allowed} this program used {cpus.mine:.1f}, other programs {cpus.others:.1f}"
+    allowed = f"{cpus.allowed}" if cpus.allowed == cpus.machine else f"{cpus.allowed} that it may run on"
+    return f"cores: this program used {cpus.mine:.1f}, other programs {cpus.others:.1f}, of {allowed}"
 
 
 def _gpu_line(index: int, utilization: Value, mine: Value) -> str:

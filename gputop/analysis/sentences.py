@@ -23,6 +23,7 @@ from gputop.analysis.findings import (
     state,
     waiter,
     waits_for,
+    wanted_cores,
     where,
 )
 from gputop.analysis.states import BY_ID
@@ -120,36 +121,36 @@ def gil(facts: Facts) -> str:
     return f"{name(facts)} waits {percent(state(facts, 'gil'))} for the GIL; {rivals} threads want to run Python"
 
 
-def shortage(why: Callable[[CpuFacts], str]) -> Callable[[Facts], str]:
+def shortage(why: Callable[[Facts, CpuFacts], str]) -> Callable[[Facts], str]:
     """Return a builder of "X was ready but had no CPU 40 %: …", its end told by the CPUs' use."""
 
     def sentence(facts: Facts) -> str:
         share = percent(state(facts, "starved"))
-        cause = f": {why(facts.cpus)}" if facts.cpus else " of the time"
+        cause = f": {why(facts, facts.cpus)}" if facts.cpus else " of the time"
         return fit(f"{name(facts)} was ready but had no CPU {share}", cause)
 
     return sentence
 
 
-def quota(cpus: CpuFacts) -> str:
+def quota(_: Facts, cpus: CpuFacts) -> str:
     """Say which quota ran out, and how often."""
     limit, held = known(cpus.quota) or 0.0, known(cpus.throttled) or 0.0
     return f"its quota of {limit:.3g} CPUs ran out in {percent(held)} of periods"
 
 
-def few_cores(cpus: CpuFacts) -> str:
+def few_cores(_: Facts, cpus: CpuFacts) -> str:
     """Say to how few cores the program is bound."""
-    return f"it may use {cpus.allowed} of {cpus.machine} cores"
+    return f"it may use {cpus.allowed} of {cpus.machine} cores; others are free"
 
 
-def taken_cores(cpus: CpuFacts) -> str:
+def taken_cores(_: Facts, cpus: CpuFacts) -> str:
     """Say how many cores others keep."""
     return f"other programs keep {cpus.others:.1f} of {cpus.allowed} cores"
 
 
-def own_cores(cpus: CpuFacts) -> str:
-    """Say how many cores the program itself fills."""
-    return f"it keeps {cpus.mine:.1f} of {cpus.allowed} cores busy itself"
+def own_cores(facts: Facts, cpus: CpuFacts) -> str:
+    """Say how many cores the program's threads would fill."""
+    return f"its threads want {wanted_cores(facts):.1f} cores of {cpus.allowed}"
 
 
 def lock(facts: Facts) -> str:

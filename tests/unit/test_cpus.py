@@ -86,5 +86,5 @@ def test_only_the_cores_that_it_may_use_count() -> None:
     found = cpus.facts([reading("0,2", 0.9), reading("0,2", 0.7)])
     assert found is not None
     assert (found.machine, found.allowed, found.quota) == (4, 2, 0.5)
-    assert (found.mine, found.others, found.throttled) == pytest.approx((0.4, 1.5, 0.8))
+    assert (found.mine, found.others, found.elsewhere, found.throttled) == pytest.approx((1.0, 0.9, 1.5, 0.8))
     assert cpus.facts([host(1.0, {}, used=2.0)]) == CpuFacts(4, 4, 2.0, 0.0)

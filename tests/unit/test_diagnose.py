@@ -86,6 +86,9 @@ class Case:
 
 DECODE = (row("decode", 0.61, native=0.9, python=0.1), row("step", 0.1, gpu_wait=1.0))
 
+#: Three threads that are on a CPU half of the time, and ready for one the other half.
+CROWD = tuple(thread(f"w{number}", number, {"starved": 0.5, "native": 0.5}) for number in (2, 3, 4))
+
 CASES = (
     Case("stopped", "Stopped", facts({"unknown.stopped": 0.7}), facts({"unknown.stopped": 0.4}), ("70 %",)),
     Case(
@@ -168,30 +171,30 @@ CASES = (
     Case(
         "starved",
         "CPU quota used up",
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.5, 0.98)),
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.5, 0.1)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.0, 0.5, 0.98)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 9.0, 0.0, 0.5, 0.1)),
         ("35 %", "its quota of 0.5 CPUs ran out in 98 % of periods"),
     ),
     Case(
         "starved",
         "Bound to few CPUs",
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5)),
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 0.5)),
-        ("35 %", "it may use 1 of 16 cores"),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5, 9.0)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5, 0.2)),
+        ("35 %", "it may use 1 of 16 cores; others are free"),
     ),
     Case(
         "starved",
         "CPUs taken by others",
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 15.2)),
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 9.0, 6.5)),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 0.5, 15.2), others=CROWD[:1]),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 2, 0.5, 1.5), others=CROWD),
         ("35 %", "other programs keep 15.2 of 16 cores"),
     ),
     Case(
         "starved",
         "Too few CPUs",
-        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 16, 15.9, 0.1)),
-        facts({"starved": 0.1, "python": 0.8}, cpus=CpuFacts(16, 16, 15.9, 0.1)),
-        ("35 %", "it keeps 15.9 of 16 cores busy itself"),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(2, 2, 1.1, 0.9), others=CROWD),
+        facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(4, 4, 1.1, 0.9), others=CROWD),
+        ("35 %", "its threads want 3.9 cores of 2"),
     ),
     Case(
         "starved",
@@ -368,7 +371,7 @@ def test_code_that_only_waits_for_others_is_not_named() -> None:
     found = verdict(replace(facts({"lock.queue": 0.9}, functions=rows), callers=callers))
     assert found.sentence == "MainThread waits 90 % for a queue in consume (consume.py:31)"
     assert "hottest function: 90 % in Condition.wait (threading.py:355)" in found.evidence
-    assert "with what it calls in libraries: 90 % in consume (consume.py:31)" in found.evidence
+    assert "your code: 90 % in consume (consume.py:31), calls included" in found.evidence
 
 
 def test_no_function_is_named_for_waits_that_are_spread() -> None:
