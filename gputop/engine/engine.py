@@ -16,7 +16,9 @@ from gputop.collectors.base import Collector
 from gputop.config import Settings
 from gputop.engine.accounts import Accounts
 from gputop.engine.answers import Answers
+from gputop.engine.company import Company
 from gputop.engine.governor import Governor
+from gputop.engine.left_out import LeftOut
 from gputop.engine.registry import build_collectors
 from gputop.model import Batch, Note, ProcessBatch, ProcessInfo, Session, Window
 from gputop.session import SessionWriter
@@ -83,6 +85,8 @@ class Engine(Answers):
         self._follower = Follower(root, tree=settings.tree, launched=launched)
         self._tracer = TracerWatch(root.pid)
         self._governor = Governor(settings)
+        self._company = Company(root)
+        self._left_out = LeftOut()
         self._accounts = Accounts(self._collectors, clock)
         self._tail = Tail(launched.output) if launched is not None and launched.output is not None else None
         self._thread = threading.Thread(target=self._run, name="gputop-engine", daemon=True)
@@ -96,6 +100,7 @@ class Engine(Answers):
     def start(self) -> None:
         """Begin to sample."""
         self._collecting = True
+        self._company.join()
         for collector in self._collectors:
             collector.start()
         self._thread.start()
@@ -107,6 +112,7 @@ class Engine(Answers):
         self._batches.put(None)
         if self._thread.is_alive():
             self._thread.join(_STOP_WITHIN)
+        self._company.close()
         if self._camera is not None:
             self._camera.close()
         if self._recording is not None:
@@ -137,6 +143,8 @@ class Engine(Answers):
     def _accept(self, batch: Batch) -> None:
         self._accounts.add(batch)
         self.store.add(batch)
+        if (note := self._left_out.note(batch)) is not None:
+            self._batches.put(note)
         if self._recording is not None:
             self._recording.write(batch)
             self._watch_recording(self._recording)
@@ -175,6 +183,10 @@ class Engine(Answers):
     def _govern(self, now: float) -> None:
         if not self._collecting:
             return
+        others = self._company.others()
+        if (note := self._company.note(now, others)) is not None:
+            self._accept(note)
+        self._governor.share(1 + others)
         load = self._accounts.close(now)
         rates = self._governor.next(load.own_cpu, load.stopped)
         for collector in self._collectors:

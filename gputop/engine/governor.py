@@ -49,7 +49,7 @@ class Governor:
 
     def __init__(self, settings: Settings) -> None:
         self._own_budget = settings.own_budget / 100
-        self._stop_budget = settings.budget / 100
+        self._budget = self._stop_budget = settings.budget / 100
         self._base = {"py-spy": settings.stack_rate, "peek": settings.peek_rate}
         self._asked = dict(self._base)
         self._rates = dict(self._base)
@@ -59,6 +59,10 @@ class Governor:
         """Aim at `factor` times the configured rates (the `+` and `-` keys); the budgets still bind."""
         self._asked = {part: max(_SLOWEST[part], min(_FASTEST, rate * factor)) for part, rate in self._base.items()}
         self._rates = {part: min(rate, self._asked[part]) for part, rate in self._rates.items()}
+
+    def share(self, watchers: int) -> None:
+        """Leave the others that hold the same program up their part of the budget."""
+        self._stop_budget = self._budget / watchers
 
     def next(self, own_cpu: Mapping[str, float], stopped: float) -> Rates:
         """Return the rates for the next second.

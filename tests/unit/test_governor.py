@@ -37,6 +37,14 @@ def test_long_stops_slow_the_peek_until_the_target_is_held_up_within_the_budget(
     assert rates.limited
 
 
+def test_several_gputops_share_the_budget() -> None:
+    governor = Governor(Settings())
+    governor.share(2)
+    assert run(governor, 30, peek_per_hz=0.0003, stop_s=1e-3).peek * 1e-3 <= 0.00525
+    governor.share(1)
+    assert run(governor, 30, peek_per_hz=0.0003, stop_s=1e-3).peek * 1e-3 > 0.007
+
+
 def test_a_larger_budget_is_used() -> None:
     assert run(Governor(Settings(own_budget=60)), 30, py_spy_per_hz=0.0032).stacks == 100
 
