@@ -2,6 +2,7 @@
 
     python -m venv peers && peers/bin/pip install nvitop gpustat
     python -m tests.bench.nvml --peers peers/bin/python [--gpus 1 8 16] [--seconds 10]
+    python -m tests.bench.nvml --peers peers/bin/python --real         over the driver of this machine
 
 Each tool runs in a process of its own, looks twice a second, and gathers what its screen shows, without drawing it. The
 stand-in answers at once, so that what is counted is the tools' own work: CPU time of the whole process over the
@@ -73,9 +74,10 @@ def script(gpus: int, pids: list[int]) -> str:
     return "\n".join(orders) + "\n"
 
 
-def run(tool: str, interpreter: str, folder: Path, pids: list[int], seconds: float) -> dict[str, float]:
-    """Run one tool and return its milliseconds for a look."""
-    environ = os.environ | {"LD_LIBRARY_PATH": str(folder), "GPUTOP_NVML_SCRIPT": str(folder / "script")}
+def run(tool: str, interpreter: str, folder: Path | None, pids: list[int], seconds: float) -> dict[str, float]:
+    """Run one tool, over the stand-in in a folder or the real driver, and return its milliseconds for a look."""
+    standin = {"LD_LIBRARY_PATH": str(folder), "GPUTOP_NVML_SCRIPT": f"{folder}/script"} if folder else {}
+    environ = os.environ | standin
     command = [interpreter, "-c", _LOOP + PROGRAMS[tool], str(seconds), ",".join(map(str, pids))]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=seconds + 120, check=False)
     if done.returncode:
@@ -84,27 +86,42 @@ def run(tool: str, interpreter: str, folder: Path, pids: list[int], seconds: flo
     return measured
 
 
+def over_standin(tools: dict[str, str], gpus: list[int], pids: list[int], seconds: float) -> None:
+    """Measure each tool for each number of GPUs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compile_shared("nvml.c", "libnvidia-ml.so.1", folder)
+        for count in gpus:
+            (folder / "script").write_text(script(count, pids))
+            for tool, interpreter in tools.items():
+                row(str(count), tool, run(tool, interpreter, folder, pids, seconds))
+
+
+def row(gpus: str, tool: str, found: dict[str, float]) -> None:
+    """Print one row of the table."""
+    cpu = found["cpu_ms"]
+    print(f"| {gpus} | {tool} | {cpu:.2f} | {cpu / 5:.2f} | {found['wall_ms']:.1f} |", flush=True)
+
+
 def main() -> None:
     """Measure each tool for each number of GPUs and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has nvitop and gpustat")
     parser.add_argument("--gpus", type=int, nargs="+", default=[1, 8, 16])
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--real", action="store_true", help="the driver of this machine and its GPUs")
     chosen = parser.parse_args()
     tools = {"gputop": sys.executable} | dict.fromkeys(("nvitop", "gpustat") if chosen.peers else (), chosen.peers)
     users = [subprocess.Popen(["sleep", "3600"]) for _ in range(4)]
+    pids = [user.pid for user in users]
     print("| GPUs | tool | CPU ms a look | % of a core at 2 Hz | ms from begin to end of a look |")
     print("|---:|---|---:|---:|---:|")
     try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            compile_shared("nvml.c", "libnvidia-ml.so.1", folder)
-            for gpus in chosen.gpus:
-                (folder / "script").write_text(script(gpus, [user.pid for user in users]))
-                for tool, interpreter in tools.items():
-                    found = run(tool, interpreter, folder, [user.pid for user in users], chosen.seconds)
-                    cpu = found["cpu_ms"]
-                    print(f"| {gpus} | {tool} | {cpu:.2f} | {cpu / 5:.2f} | {found['wall_ms']:.1f} |", flush=True)
+        if chosen.real:
+            for tool, interpreter in tools.items():
+                row("real", tool, run(tool, interpreter, None, pids, chosen.seconds))
+        else:
+            over_standin(tools, chosen.gpus, pids, chosen.seconds)
     finally:
         for user in users:
             user.kill()
