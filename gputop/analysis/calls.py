@@ -75,6 +75,28 @@ def inverted(root: FlameNode, *, by_line: bool = False) -> FlameNode:
     return _frozen(top)
 
 
+def without(root: FlameNode, hidden: Callable[[Frame, Frame], bool], *, by_line: bool = False) -> FlameNode:
+    """Return the tree without some calls: their own time is their caller's, and what they call is called by it.
+
+    Arguments:
+        hidden: tells of a call and of the nearest caller that is kept whether to leave it out.
+    """
+    top = _Sum(root.frame)
+    top.add(root.frame, root.total, root.self, root.states)
+    waiting = [(root, top)]
+    while waiting:
+        node, into = waiting.pop()
+        for child in node.children:
+            if hidden(child.frame, into.frame):
+                into.own += child.self
+                waiting.append((child, into))
+            else:
+                below = into.child(child.frame, by_line)
+                below.add(child.frame, child.total, child.self, child.states)
+                waiting.append((child, below))
+    return _frozen(top)
+
+
 def own_states(node: FlameNode) -> States:
     """Return what a node's time outside its children went into, as far as the children's times tell."""
     left = {name: share * node.total for name, share in node.states.items()}

@@ -179,6 +179,7 @@ class Summary:
         host, cpu: the newest reading of the machine, and the window's means; None when there is none.
         gpus, gpus_at: the newest reading of the GPUs in the window, and its time (0 when there is none).
         ended, gone: pid to exit code (None when not known) of the processes that ended, and to what they were.
+        watched_s: seconds that the shares of functions and lines are of: the window, as far as stacks were watched.
         energy_j, efficiency: GPU index to the energy used in the window, and to what limited the GPU in it.
     """
 
@@ -202,3 +203,4 @@ class Summary:
     gone: Mapping[int, ProcessInfo] = field(default_factory=dict)
     stack: Stack = ()
     cpu: CpuUse | None = None
+    watched_s: float = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from gputop.analysis import cpus, diagnose, hot, roles, tiles, timeline
+from gputop.analysis import backward, cpus, diagnose, hot, roles, tiles, timeline
 from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
@@ -64,7 +65,7 @@ def summarise(
         headline=watched.headline,
         functions=watched.alone.functions,
         lines=watched.alone.lines,
-        timeline=timeline.build(store, watched.head, window, columns),
+        timeline=timeline.build(store, watched.head, window, columns, watched.helper),
         host=hosts[-1] if hosts else None,
         gpus=gpus[-1].gpus if gpus else (),
         gpus_at=gpus[-1].time if gpus else 0.0,
@@ -75,6 +76,7 @@ def summarise(
         notes=folded(store.notes()),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
+        watched_s=watched.seconds,
         cpu=_cpu_use(hosts),
     )
 
@@ -95,6 +97,7 @@ def _facts(
         stack_samples=samples,
         stack_failed=failed,
         cpus=cpus.facts(hosts),
+        backward=_backward(watched),
         unreadable=_unreadable(store, watched.head, window),
     )
 
@@ -123,10 +126,19 @@ def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack
     return seen[-1].stack if seen else ()
 
 
+def _backward(watched: _Watched) -> float:
+    """Return the share of the headline thread's time that its autograd thread told."""
+    row = next((row for row in watched.rows if ThreadKey(row.pid, row.tid) == watched.head), None)
+    asked = row.detail.get(backward.WAITING.detail, 0.0) if row else 0.0
+    return asked - (watched.headline.detail.get(backward.WAITING.detail, 0.0) if watched.headline else 0.0)
+
+
 def _unreadable(store: Store, head: ThreadKey | None, window: Window) -> str:
     """Return the reason that the newest looks at a thread gave for seeing nothing; empty when they saw something."""
     if head is None:
         return ""
+    if any(process.pid == head.pid and process.kernel for process in store.processes(window.end)):
+        return "it is a thread of the kernel"
     looks = list(store.peeks(head, Window(max(window.start, window.end - _NEWEST), window.end)))
     return looks[-1].observation.unreadable if looks else ""
 
@@ -135,14 +147,20 @@ def _unreadable(store: Store, head: ThreadKey | None, window: Window) -> str:
 
 
 class _Watched(NamedTuple):
-    """What the threads did; `head` is the headline's, `alone` the tables of its thread only, when asked for."""
+    """What the threads did; `head` is the headline's, `helper` the autograd thread that works for it, `alone` the
+    tables of its thread only, when asked for.
+
+    Shares in the tables are of `seconds`.
+    """
 
     rows: tuple[ThreadRow, ...]
     head: ThreadKey | None
+    helper: ThreadKey | None
     headline: Headline | None
     tables: Tables
     alone: Tables
     callers: tuple[FunctionRow, ...]
+    seconds: float
 
 
 def _processes(store: Store, session: Session, window: Window) -> tuple[ProcessInfo, ...]:
@@ -159,8 +177,10 @@ def _watched(
     weighed = _weighed(splits, head)
     tables = hot.tables(weighed, seconds)
     own = hot.tables(_weighed(splits, head, alone=True), seconds) if alone else tables
-    headline = _headline(rows[head]) if head else None
-    return _Watched(tuple(rows.values()), head, headline, tables, own, hot.callers(weighed, seconds))
+    helper = backward.worker(rows, head) if head else None
+    headline = _headline(rows[head], splits[head], splits[helper] if helper else None) if head else None
+    callers = hot.callers(weighed, seconds)
+    return _Watched(tuple(rows.values()), head, helper, headline, tables, own, callers, seconds)
 
 
 def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict[ThreadKey, ThreadRow]]:
@@ -226,8 +246,9 @@ def headline_key(
     return busiest if own < _RESTS and most >= own + _CLEARLY_MORE else main
 
 
-def _headline(row: ThreadRow) -> Headline:
-    sums = groups(dict(row.states))
+def _headline(row: ThreadRow, split: Split, helper: Split | None) -> Headline:
+    told = replace(split, time=backward.told(split.time, helper.time)) if helper else split
+    sums = groups(dict(told.states))
     return Headline(
         pid=row.pid,
         tid=row.tid,
@@ -236,8 +257,8 @@ def _headline(row: ThreadRow) -> Headline:
         gpu_wait=sums[GPU_WAIT],
         other_wait=sums[OTHER_WAIT],
         idle=sums[IDLE],
-        states=row.states,
-        detail=row.detail,
+        states=told.states,
+        detail=told.detail,
     )
 
 

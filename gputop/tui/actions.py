@@ -153,7 +153,13 @@ ACTIONS: tuple[Action, ...] = (
         screens=_FILTERED,
     ),
     Action(
-        ("o",), "Own code only", "Hide site-packages and the standard library", "own", "own code", 10, screens=_LISTS
+        ("o",),
+        "Own code only",
+        "Hide site-packages and the standard library; in the flame graph, fold them",
+        "own",
+        "own code",
+        10,
+        screens=(*_LISTS, FLAME),
     ),
     Action(
         ("percent_sign",), "Threshold", "Hide rows below 0.5, 1 or 5 %", "threshold", "least", 13, "%", screens=_LISTS

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 #: A row overtakes the one above it when its value is larger by a tenth and half a point (of 1.0).
 _RATIO, _MARGIN = 1.10, 0.005
+#: Rows that have been out of order in so many pictures are put right.
+_PATIENCE = 4
 
 
 class Order:
@@ -14,6 +16,7 @@ class Order:
     def __init__(self) -> None:
         self._keys: list[tuple[str, ...]] = []
         self._of = ""
+        self._untidy = 0
 
     def settle(self, values: Mapping[tuple[str, ...], float], of: str) -> list[tuple[str, ...]]:
         """Return the keys of `values`, largest first with hysteresis; a new meaning (`of`) sorts afresh."""
@@ -22,8 +25,17 @@ class Order:
         kept = [key for key in self._keys if key in values]
         known = set(kept)
         fresh = sorted((key for key in values if key not in known), key=lambda key: -values[key])
-        self._keys = _bubbled(_inserted(kept, fresh, values), values)
+        self._keys = self._put_right(_bubbled(_inserted(kept, fresh, values), values), values)
         return self._keys
+
+    def _put_right(self, keys: list[tuple[str, ...]], values: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:
+        """Sort what stays out of order: values that only sway have changed places again by then."""
+        tidy = sorted(keys, key=lambda key: -values[key])
+        self._untidy = self._untidy + 1 if tidy != keys else 0
+        if self._untidy <= _PATIENCE:
+            return keys
+        self._untidy = 0
+        return tidy
 
 
 def _inserted(

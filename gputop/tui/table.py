@@ -82,7 +82,9 @@ class Table:
         if view.sort == "file":
             return sorted(rows.values(), key=lambda row: (row.file, row.line, name(row)))
         values = {name: _worth(row, view.sort) for name, row in rows.items()}
-        return [rows[name] for name in self._order.settle(values, f"{view.sort} {view.by_line}")]
+        return [
+            rows[name] for name in self._order.settle(values, f"{view.sort} {view.by_line} {view.paused} {view.range}")
+        ]
 
     def cursor(self, view: View) -> int | None:
         """Return the place of the selected row, None while nothing is selected or it is not in the table."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from gputop.analysis.results import FlameNode
-from gputop.model import Frame
+from gputop.analysis.results import FlameNode, Summary
+from gputop.model import Frame, Window
 from gputop.tui import flamegraph
 from gputop.tui.app import GputopApp
 from gputop.tui.cells import width_of
@@ -16,6 +17,7 @@ from gputop.tui.glyphs import ASCII, BLOCK
 from gputop.tui.order import Order
 from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
+from gputop.tui.source import Thread
 from tests.fakes.program import CALLS, grown
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, until
@@ -218,3 +220,28 @@ async def test_every_size(size: tuple[int, int]) -> None:
         await pilot.pause()
         canvas = app.screen.canvas  # type: ignore[attr-defined]
         assert {strip.cell_length for strip in canvas.render_lines(canvas.size.region)} == {size[0]}
+
+
+async def test_libraries_fold_into_the_call_that_enters_them() -> None:
+    async with running(size=(120, 30)) as (app, pilot):
+        await pilot.press("F")
+        await until(pilot, lambda: "_conv_forward" in page(app))
+        await pilot.press("o")
+        await until(pilot, lambda: "_conv_forward" not in page(app))
+        assert "own code" in page(app)
+        assert "_call_impl" in page(app)
+        await pilot.press("o")
+        await until(pilot, lambda: "_conv_forward" in page(app))
+
+
+async def test_shares_are_of_the_same_time_as_in_the_table() -> None:
+    class Watched(FakeSource):
+        def summary(
+            self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False
+        ) -> Summary:
+            return replace(super().summary(window, columns, thread, alone=alone), watched_s=2 * CALLS.total)
+
+    async with running(Watched(), size=(120, 30)) as (app, pilot):
+        await pilot.press("F")
+        await until(pilot, lambda: "all 50 %" in page(app))
+        assert "total 50.0 %" in page(app)

@@ -29,6 +29,14 @@ def test_new_rows_come_in_at_their_place_and_old_ones_go() -> None:
     assert order.settle({B: 0.1, C: 0.3}, "self") == [C, B]
 
 
+def test_what_stays_out_of_order_is_put_right_and_what_sways_is_not() -> None:
+    order = Order()
+    order.settle({A: 0.40, B: 0.39}, "self")
+    assert [order.settle({A: 0.40, B: 0.41}, "self")[0] for _ in range(6)] == [A, A, A, A, B, B]
+    for sway in range(20):
+        assert order.settle({A: 0.42 if sway % 3 == 0 else 0.40, B: 0.41}, "self") == [B, A]
+
+
 def test_another_column_sorts_afresh() -> None:
     order = Order()
     order.settle({A: 0.40, B: 0.39}, "self")

@@ -73,3 +73,17 @@ def test_very_deep_stacks() -> None:
         while node.children:
             depth, node = depth + 1, node.children[0]
         assert depth == 900
+
+
+def test_calls_left_out_give_their_time_to_their_caller() -> None:
+    inner = FlameNode(Frame("own", "a.py", 7), 2.0, 2.0, {"python": 1.0}, ())
+    deep = FlameNode(Frame("deep", "lib", 3), 5.0, 3.0, {"native": 0.6, "python": 0.4}, (inner,))
+    entry = FlameNode(Frame("entry", "lib", 1), 6.0, 1.0, {"native": 1.0}, (deep,))
+    root = FlameNode(Frame("all", "", 0), 8.0, 2.0, {"native": 1.0}, (entry,))
+    found = calls.without(root, lambda frame, caller: frame.file == caller.file == "lib")
+    (kept,) = found.children
+    assert (kept.frame.name, kept.total, kept.self) == ("entry", 6.0, 4.0)
+    assert [(child.frame.name, child.total) for child in kept.children] == [("own", 2.0)]
+    assert (found.total, found.self) == (8.0, 2.0)
+    gone = calls.without(root, lambda frame, _: frame.file == "lib")
+    assert (gone.self, [child.frame.name for child in gone.children]) == (6.0, ["own"])

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 
 from gputop.analysis import calls
 from gputop.analysis.results import FlameNode, Window
+from gputop.analysis.rules_python import is_library
 from gputop.analysis.states import BY_ID
 from gputop.model import Frame
 from gputop.tui import flamegraph
@@ -39,6 +40,7 @@ class _Question(NamedTuple):
     alone: bool
     by_line: bool
     inverted: bool
+    own: bool
 
 
 class Flame(Sheet[None]):
@@ -50,6 +52,7 @@ class Flame(Sheet[None]):
     def __init__(self, app: GputopApp) -> None:
         super().__init__(app)
         self._root: FlameNode | None = None
+        self._whole = 0.0
         self._fault = ""
         self._asked: _Question | None = None
         self._asked_at = 0.0
@@ -80,7 +83,7 @@ class Flame(Sheet[None]):
         if summary is None or self._busy:
             return
         view = self.view
-        question = _Question(summary.window, view.thread, view.alone, view.by_line, self._inverted)
+        question = _Question(summary.window, view.thread, view.alone, view.by_line, self._inverted, view.own)
         before = self._asked
         if question == before:
             return
@@ -88,23 +91,21 @@ class Flame(Sheet[None]):
         if moved_on and time.monotonic() - self._asked_at < _EVERY:
             return
         self._asked, self._asked_at, self._busy = question, time.monotonic(), True
-        spawn("flame", lambda: self._answer(question))
+        spawn("flame", lambda: self._answer(question, summary.watched_s))
 
-    def _answer(self, question: _Question) -> None:
+    def _answer(self, question: _Question, watched: float) -> None:
         try:
             tree = self._gputop.scene.source.flame(question.window, question.thread, alone=question.alone)
-            if question.inverted:
-                tree = calls.inverted(tree, by_line=question.by_line)
-            elif not question.by_line:
-                tree = calls.by_function(tree)
+            tree = _seen_as(tree, question)
         except Exception as error:  # shown to the user: a fault in analysis must not end the screen
             self._gputop.later(self._take, None, f"this window has no call tree: {error!r}")
         else:
-            self._gputop.later(self._take, tree, "")
+            self._gputop.later(self._take, tree, "", watched or tree.total)
 
-    def _take(self, tree: FlameNode | None, fault: str) -> None:
+    def _take(self, tree: FlameNode | None, fault: str, whole: float = 0.0) -> None:
+        """Show an answer; `whole` is what shares are of, the same as in the table."""
         self._busy = False
-        self._root, self._fault = tree, fault
+        self._root, self._fault, self._whole = tree, fault, whole
         if tree is not None:
             self._hues = flamegraph.hues(tree, self._hues)
             self._zoom = flamegraph.node_at(tree, self._zoom, by_line=self.view.by_line)[1]
@@ -135,7 +136,7 @@ class Flame(Sheet[None]):
             coloured=self._gputop.scene.coloured,
             by_state=self._by_state,
             hues=self._hues,
-            whole=self._root.total,
+            whole=self._whole,
             wanted=self._matches if self._needle else None,
             selected=self._selected,
         )
@@ -158,8 +159,10 @@ class Flame(Sheet[None]):
         if scene.summary is not None:
             title.append((f" {scene.glyphs.dot} {scene.summary.window.seconds:.0f} s", "title"))
             headline = scene.summary.headline
-            who = headline.name if headline and self.view.alone else "all threads"
-            title.append((f" {scene.glyphs.dot} {who}", "title"))
+            who = headline.name if headline else "threads"
+            more = "" if self.view.alone else ", and what other threads work"
+            title.append((f" {scene.glyphs.dot} {who}{more}", "title"))
+        title += [(f" {scene.glyphs.dot} ", "title"), ("own code", "warn!b")] if self.view.own else []
         if self._needle and self._root is not None:
             zoomed, _ = flamegraph.node_at(self._root, self._zoom, by_line=self.view.by_line)
             count, seconds = calls.matched(zoomed, self._matches)
@@ -179,7 +182,7 @@ class Flame(Sheet[None]):
         node = self._chosen().node if self._boxes else None
         if node is None or self._root is None:
             return line((), width)
-        whole = self._root.total
+        whole = self._whole
         dot = self._gputop.glyphs.dot
         spans: list[Span] = [
             (f" {fit(node.frame.name, min(len(node.frame.name), max(8, width // 3)))}", "strong!b"),
@@ -280,6 +283,12 @@ class Flame(Sheet[None]):
         self._orders.clear()
         self._gputop.changed()
 
+    def action_own(self) -> None:
+        """Fold what libraries call among themselves into the call that enters them, or show it again."""
+        self.view.own, self._zoom, self._selected = not self.view.own, (), ()
+        self._orders.clear()
+        self._gputop.changed()
+
     def action_alone(self) -> None:
         """Show the timeline's thread alone, or all threads' work."""
         self.view.alone = not self.view.alone
@@ -339,3 +348,19 @@ class Flame(Sheet[None]):
     def on_mouse_scroll_up(self, _event: events.MouseScrollUp) -> None:
         """Go up."""
         self.action_move(-1)
+
+
+def _seen_as(tree: FlameNode, question: _Question) -> FlameNode:
+    """Return the tree as it is looked at: the machinery of `import` is left out, as in Python's own tracebacks."""
+    tree = calls.without(tree, _inside_libraries if question.own else _imports, by_line=True)
+    if question.inverted:
+        return calls.inverted(tree, by_line=question.by_line)
+    return tree if question.by_line else calls.by_function(tree)
+
+
+def _imports(frame: Frame, _caller: Frame) -> bool:
+    return frame.file.startswith("<frozen importlib.")
+
+
+def _inside_libraries(frame: Frame, caller: Frame) -> bool:
+    return _imports(frame, caller) or (is_library(frame.file) and is_library(caller.file))

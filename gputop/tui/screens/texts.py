@@ -34,7 +34,7 @@ def help_text(scene: Scene, width: int) -> list[Line]:
         "self: share of the window's wall time in the function itself; total: in it and what it calls. Summed over "
         "threads they may exceed 100 %. n/a: not measured, and never an invented 0. own: what gputop costs, in "
         "percent of one core; stopped: share of the time that the most stopped thread was held up for a look at it. "
-        "Text is selected with the mouse while Shift is held, or everywhere with --no-mouse.",
+        "Text is selected and copied by dragging over it with the mouse; with --no-mouse the terminal does it.",
         width,
     )
     return lines
