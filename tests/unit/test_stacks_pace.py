@@ -24,6 +24,14 @@ def test_cheap_process_gets_what_was_asked() -> None:
 
 def test_many_threads_start_slowly() -> None:
     assert Pace(300).rate(100, 0.1) <= 10
+    assert Pace(300).pause(100, 0.055) == 0
+
+
+def test_a_thousand_threads_are_paused_after_the_first_window() -> None:
+    """Before anything was measured: a second window at once would cost as much again."""
+    pace = Pace(1000)
+    assert pace.rate(100, 0.055) == 1
+    assert pace.pause(100, 0.055) > 5
 
 
 @pytest.mark.parametrize(("attach", "read"), [(0.02, 0.003), (0.05, 0.018), (0.1, 0.001)])

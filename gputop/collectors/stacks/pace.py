@@ -7,8 +7,10 @@ window and measured ever after.
 
 from __future__ import annotations
 
-#: CPU seconds of one read before anything was measured: for the process, and for each native thread.
-_GUESS, _GUESS_PER_THREAD = 0.0002, 0.00005
+#: CPU seconds of one read, and of attaching, before anything was measured: for the process, and for each native thread.
+#: A thousand threads were seen to take 0.09 and 0.3 s on two shared cores.
+_READ, _READ_PER_THREAD = 0.0002, 0.00008
+_ATTACH, _ATTACH_PER_THREAD = 0.02, 0.00025
 #: Rates are taken from this ladder, so that small changes of the cost change nothing.
 _LADDER = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 #: A window holds so many reads, or there would be windows without any.
@@ -29,8 +31,8 @@ class Pace:
     """
 
     def __init__(self, threads: int) -> None:
-        self.attach = 0.02
-        self.read = _GUESS + _GUESS_PER_THREAD * threads
+        self.attach = _ATTACH + _ATTACH_PER_THREAD * threads
+        self.read = _READ + _READ_PER_THREAD * threads
 
     def learn(self, attach_wall: float, cpu_seconds: float, reads: int) -> None:
         """Take in what a window cost, which attached for `attach_wall` seconds and then read `reads` times."""
