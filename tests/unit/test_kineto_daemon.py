@@ -120,6 +120,19 @@ def test_busy_target_gets_its_request_when_it_is_free(daemon: DaemonProcess, tar
     assert target.answer() == "X=1\n"
 
 
+def test_request_that_is_taken_back_is_not_given(daemon: DaemonProcess, target: Target) -> None:
+    daemon.request(ME, "X=1\n")
+    daemon.withdraw(ME)
+    daemon.request(ME, "Y=1\n")  # orders are taken in turn: the answer shows that all three were
+    ask_until_sent(daemon, target)
+    assert target.answer() == "Y=1\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unbound:
+        taking = protocol.Daemon(unbound, 0)
+        taking.order(ME, "X=1\n")
+        taking.order(ME, None)
+        assert taking.pending == {}
+
+
 def test_request_is_for_one_process_only(daemon: DaemonProcess, target: Target) -> None:
     daemon.request(ME + 1, "X=1\n")
     for _ in range(3):

@@ -75,6 +75,17 @@ class DaemonProcess:
         Raises:
             SnapshotError: the daemon ended.
         """
+        self._order(pid, config)
+
+    def withdraw(self, pid: int) -> None:
+        """Have the next question of `pid` not answered after all.
+
+        Raises:
+            SnapshotError: the daemon ended.
+        """
+        self._order(pid, None)
+
+    def _order(self, pid: int, config: str | None) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"pid": pid, "config": config}).encode() + b"\n")

@@ -1,8 +1,9 @@
 """The daemon's side of Kineto's on-demand protocol: run as a script, `daemon.py DIRECTORY UID GID ROOT NETWORK`.
 
 A process of its own, because the target waits only 90 ms for an answer, which a busy interpreter could miss. It
-imports nothing of gputop and takes its orders as lines of JSON on standard input, `{"pid": …, "config": …}`; what
-happens is told as lines of JSON on standard output. When standard input ends, so does it, and its socket goes.
+imports nothing of gputop and takes its orders as lines of JSON on standard input, `{"pid": …, "config": …}`, with
+null to take one back; what happens is told as lines of JSON on standard output. When standard input ends, so does it,
+and its socket goes.
 
 It speaks only when it has a request for the one that asks. An answer that nobody waits for any more stays in the
 target's socket and is taken for the answer to its next question, which shifts all later ones.
@@ -84,6 +85,12 @@ class Daemon:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    def order(self, pid: int, config: str | None) -> None:
+        """Take an order: what `pid` is to be told, or None for nothing any more."""
+        self.pending.pop(pid, None)
+        if config is not None:
+            self.pending[pid] = config
 
     def answer(self) -> None:
         """Take one question and answer it, or stay silent."""
@@ -205,8 +212,7 @@ def serve(daemon: Daemon) -> None:
                 return
             *lines, buffered = (buffered + data).split(b"\n")
             for line in lines:
-                order = json.loads(line)
-                daemon.pending[order["pid"]] = order["config"]
+                daemon.order(**json.loads(line))
 
 
 def main(argv: list[str]) -> int:

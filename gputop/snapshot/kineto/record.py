@@ -32,6 +32,14 @@ SETTLED_S = 1.0
 #: Longest that a target may take to write its file, seconds.
 WRITING_S = 120.0
 
+#: When torch.profiler is started in a program whose trace on demand is just being written, torch mixes the two: the
+#: program's own then ends with an IndexError (torch 2.13, seen in each of five tries). So a program that is seen to use
+#: it is left alone.
+_TAKEN = (
+    "a profiler records in it already, its own torch.profiler or another tool, and a second one could make that fail: "
+    "a sampled trace is taken"
+)
+
 _LOOK_EVERY_S = 0.1
 _TRIES = 2
 
@@ -43,8 +51,7 @@ class Recording:
     Attributes:
         pid: as seen from here; `own_pid` is what it calls itself, and its file.
         sent: when it got the request, None while it has not.
-        busy: the profiler was seen at work after that; `freed` is when it was first seen free again.
-        held: it is busy with the program's own profiling, so our request waits.
+        busy: the profiler was seen at work after that; `freed` is when it was first seen done with it.
         file: name of the whole trace in the shared directory, empty until it is there.
         failure: why there is none and will be none, empty while there may be.
     """
@@ -57,7 +64,6 @@ class Recording:
     heard: bool = False
     busy: bool = False
     freed: float | None = None
-    held: bool = False
     file: str = ""
     failure: str = ""
 
@@ -66,27 +72,28 @@ class Recording:
         """Tell whether there is still something to wait for."""
         return not self.file and not self.failure
 
-    def hear(self, event: Event) -> None:
-        """Take note of what the daemon saw."""
+    def hear(self, event: Event, seconds: float) -> None:
+        """Take note of what the daemon saw; the recording takes `seconds`."""
         self.heard = True
         if event.kind == "sent":
-            self.sent, self.busy, self.freed, self.held = event.unix, False, None, False
+            self.sent, self.busy, self.freed = event.unix, False, None
         elif event.kind == "asked" and not event.free:
-            self.busy, self.held = self.sent is not None, self.sent is None
-        elif event.kind == "asked" and self.busy and self.freed is None:
-            self.freed = event.unix
+            self.busy = self.sent is not None
+            if self.sent is None and self.tries == 1:
+                self.failure = _TAKEN  # after a retry it may be our own request that it still works on
+        elif event.kind == "asked" and self.sent is not None and self.freed is None:
+            over = event.unix > self.sent + START_DELAY_S + seconds + SETTLED_S
+            self.freed = event.unix if self.busy or over else None
 
     def sentence(self, seconds: float, now: float) -> str:
         """Say what is going on."""
         if self.sent is None:
-            if self.held:
-                return "the program's own profiler is running; the recording follows it"
             return "waiting for torch to ask for work"
         start = self.sent + START_DELAY_S
         if now < start:
             return f"asked: recording starts in {math.ceil(start - now)} s"
         if now < start + seconds:
-            return f"recording {seconds:g} s: don't stop the program"
+            return f"recording {seconds:g} s: don't stop the program, start no torch.profiler in it"
         return "the program is writing its trace"
 
 
@@ -142,7 +149,9 @@ class Session:
     def _hear(self, event: Event) -> None:
         for recording in self.recordings:
             if recording.pid == event.pid:
-                recording.hear(event)
+                recording.hear(event, self.options.seconds)
+                if recording.failure:
+                    self.daemon.withdraw(event.pid)
                 if event.kind == "sent":
                     deadline = event.unix + START_DELAY_S + self.options.seconds + DROPPED_S
                     self.shared.write(_flag(recording), f"{deadline:.3f}")
