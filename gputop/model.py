@@ -85,10 +85,17 @@ class ProcessInfo:
             return f"Python {self.python}"
         if self.exe:
             return "not a Python process"
+        if self.kernel:
+            return "a thread of the kernel"
         program = os.path.basename(self.cmdline[0]) if self.cmdline else ""
         if program.startswith("python"):
             return "Python by its name; it cannot be looked into"
-        return "Python or not: it cannot be looked into" if program else "no program of its own, or it has ended"
+        return "Python or not: it cannot be looked into"
+
+    @property
+    def kernel(self) -> bool:
+        """Tell whether it is a thread of the kernel, which has no program and no arguments."""
+        return not self.exe and not self.cmdline
 
 
 # ------------------------------------------------------------------------------------------- Python stacks

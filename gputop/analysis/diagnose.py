@@ -21,10 +21,8 @@ from gputop.analysis.findings import (
     detail,
     gpu_busy,
     launching,
-    percent,
     state,
     wanted_cores,
-    with_backward,
 )
 from gputop.analysis.results import Verdict
 from gputop.analysis.sentences import ALLOCATION, COPIES, GPU_LOW, UNREAD
@@ -344,14 +342,11 @@ def verdict(facts: Facts) -> Verdict:
     """Return what the window's facts say about the headline thread."""
     if facts.headline is None or _looks(facts) < FEW:
         return Verdict("no-data", "Waiting for samples", "nothing has been sampled yet")
-    merged = with_backward(facts)
-    evidence = common_evidence(merged)
-    if merged is not facts:
-        evidence += (f"{percent(detail(facts, BACKWARD))} of this is backward, told by the autograd thread",)
-    found = max(DIAGNOSES, key=lambda diagnosis: diagnosis.sure * diagnosis.explains(merged))
-    if not found.explains(merged):
-        return Verdict("mixed", "Mixed", sentences.mixed(merged), evidence)
-    return Verdict(found.id, found.title, found.sentence(merged), evidence, found.advice, likely=found.sure < 1)
+    evidence = common_evidence(facts)
+    found = max(DIAGNOSES, key=lambda diagnosis: diagnosis.sure * diagnosis.explains(facts))
+    if not found.explains(facts):
+        return Verdict("mixed", "Mixed", sentences.mixed(facts), evidence)
+    return Verdict(found.id, found.title, found.sentence(facts), evidence, found.advice, likely=found.sure < 1)
 
 
 def _looks(facts: Facts) -> int:

@@ -88,6 +88,7 @@ class Facts:
         cores: cores of the machine that it may use.
         stack_samples, stack_failed: reads of Python stacks, and how many of them failed.
         cpus: the target's share of the CPUs; None when that was not read.
+        backward: share of the headline thread's time that its autograd thread told (`analysis.backward`).
         unreadable: why the headline thread could not be looked into, as most looks at it said; empty when it could.
     """
 
@@ -102,6 +103,7 @@ class Facts:
     stack_samples: int = 0
     stack_failed: int = 0
     cpus: CpuFacts | None = None
+    backward: float = 0.0
     unreadable: str = ""
 
     @property

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from gputop.analysis.facts import Facts
 from gputop.analysis.results import FunctionRow, Headline
 from gputop.analysis.rules_python import is_library, is_plumbing
-from gputop.analysis.states import BY_ID, groups
+from gputop.analysis.states import BY_ID
 from gputop.model import Value, known
 from gputop.text import printable
 
@@ -86,46 +85,6 @@ def launching(facts: Facts) -> float:
 def compiling(facts: Facts) -> float:
     """Return the headline thread's share that goes into compiling kernels and loading them."""
     return detail(facts, *_COMPILING)
-
-
-def with_backward(facts: Facts) -> Facts:
-    """Return the facts with the time that the headline thread waits for PyTorch's backward thread told by that thread.
-
-    A training loop's main thread sleeps in `backward()` while an autograd thread launches the kernels for it.
-    """
-    headline = facts.headline
-    share = detail(facts, BACKWARD)
-    workers = [row for row in facts.threads if headline and row.role == "autograd" and row.pid == headline.pid]
-    worker = max(workers, key=lambda row: 1 - row.states.get("idle", 0.0), default=None)
-    working = 1 - worker.states.get("idle", 0.0) if worker else 0.0
-    if headline is None or worker is None or not share or working <= 0:
-        return facts
-    factor = share / working
-    states = _added(headline.states, worker.states, factor)
-    states["lock"] -= share
-    kinds = _added({key: part for key, part in headline.detail.items() if key != BACKWARD}, worker.detail, factor)
-    return replace(facts, headline=_headline(headline, states, kinds))
-
-
-def _headline(of: Headline, states: dict[str, float], kinds: dict[str, float]) -> Headline:
-    sums = groups(states)
-    return replace(
-        of,
-        compute=sums["compute"],
-        gpu_wait=sums["gpu_wait"],
-        other_wait=sums["other_wait"],
-        idle=sums["idle"],
-        states=states,
-        detail=kinds,
-    )
-
-
-def _added(mine: Mapping[str, float], theirs: Mapping[str, float], factor: float) -> dict[str, float]:
-    added = dict(mine)
-    for key, part in theirs.items():
-        if key.partition(".")[0] != "idle":
-            added[key] = added.get(key, 0.0) + part * factor
-    return added
 
 
 def uses_gpu(facts: Facts) -> bool:
@@ -225,7 +184,7 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
     lines = [f"{name(facts)}: {_split(headline)}"]
     if uses_gpu(facts):
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
-    lines += [*_functions(facts), _cpus(facts), _failed(facts)]
+    lines += [*_functions(facts), _cpus(facts), _backward(facts), _failed(facts)]
     return tuple(filter(None, lines))
 
 
@@ -268,6 +227,13 @@ def _gpu_line(index: int, utilization: Value, mine: Value) -> str:
     busy, part = known(utilization), known(mine)
     words = f"GPU {index}: " + (f"busy {percent(busy)}" if busy is not None else "utilisation not known")
     return words + (f", this program {percent(part)}" if part is not None else "")
+
+
+def _backward(facts: Facts) -> str:
+    share = facts.backward
+    return (
+        f"{percent(share)} of its time is backward(), where the autograd thread works for it" if share >= 0.01 else ""
+    )
 
 
 def _failed(facts: Facts) -> str:

@@ -327,17 +327,9 @@ def test_mixed_names_the_largest_parts() -> None:
     assert found.sentence == "MainThread: python 30 %, lock 25 %, idle 25 %"
 
 
-def test_backward_is_told_by_the_thread_that_works_for_it() -> None:
-    worker = replace(
-        thread("pt_autograd_0", 2, {"native": 0.3, "gpu_api.launch": 0.3, "idle.pool": 0.4}), role="autograd"
-    )
-    found = verdict(facts({"lock.autograd": 0.5, "gpu_api.launch": 0.2, "native": 0.3}, busy=0.2, others=(worker,)))
-    assert found.id == "launch-bound"
-    assert "45 % in GPU calls" in found.sentence
-    assert found.evidence[0] == "MainThread: native 55 %, gpu api 45 % (launch)"
-    assert "50 % of this is backward, told by the autograd thread" in found.evidence
-    alone = verdict(facts({"lock.autograd": 0.5, "native": 0.3}))
-    assert alone.id == "mixed"
+def test_what_the_autograd_thread_told_is_said() -> None:
+    found = verdict(replace(facts({"native": 0.9}), backward=0.5))
+    assert "50 % of its time is backward(), where the autograd thread works for it" in found.evidence
 
 
 def test_xla_on_the_cpu_is_not_bound_by_a_gpu() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gputop.analysis import tiles
@@ -116,6 +118,53 @@ def test_a_gpu_that_shows_up_later_is_believed_from_then_on() -> None:
     store.add(peeks(101, [(8, 10, DRIVER)]))
     assert summarise(store, WINDOW).threads[0].states == {"gpu_wait": pytest.approx(1.0)}
     assert summarise(store, Window(0, 6)).threads[0].states == {"gpu_wait": pytest.approx(1.0)}
+
+
+BACKWARD = Observation(
+    syscall="futex",
+    chain=(
+        NativeFrame("libc.so.6", "pthread_cond_wait"),
+        NativeFrame("libtorch_cpu.so", "_ZN5torch8autograd6Engine7executeERKSt6vector"),
+        NativeFrame("libpython3.11.so.1.0", "_PyEval_EvalFrameDefault"),
+    ),
+)
+LAUNCH = Observation(
+    running=True, chain=(NativeFrame("libcuda.so.1", ""), NativeFrame("libcuda.so.1", "cuLaunchKernel"))
+)
+PARKED = Observation(
+    syscall="futex", chain=(NativeFrame("libtorch_cpu.so", "_ZN5torch8autograd6Engine11thread_mainERK"),)
+)
+
+
+def test_in_backward_the_headline_follows_the_autograd_thread() -> None:
+    """The main thread computes and waits by turns; a quarter of what the other does for it is native code."""
+    forth, back = (
+        [(at, at + 1.0, PYTHON) for at in range(0, 10, 2)],
+        [(at, at + 1.0, BACKWARD) for at in range(1, 10, 2)],
+    )
+    launches = [(at, at + 0.75, LAUNCH) for at in range(1, 10, 2)]
+    kernels = [(at + 0.75, at + 1.0, NATIVE) for at in range(1, 10, 2)]
+    parked = [(at, at + 1.0, PARKED) for at in range(0, 10, 2)]
+    worker = replace(
+        peeks(101, sorted(launches + kernels + parked, key=lambda row: row[0])), names={101: "pt_autograd_0"}
+    )
+    summary = summarise(stored(peeks(PID, sorted(forth + back, key=lambda row: row[0])), worker), WINDOW, columns=10)
+    assert summary.headline is not None
+    assert summary.headline.states == pytest.approx({"python": 0.5, "gpu_api": 0.375, "native": 0.125})
+    assert (summary.headline.compute, summary.headline.other_wait) == pytest.approx((1.0, 0.0))
+    assert summary.timeline.columns[3].states == pytest.approx({"gpu_api": 0.75, "native": 0.25}, abs=0.05)
+    assert summary.timeline.columns[4].states == {"python": pytest.approx(1.0)}
+    main, other = summary.threads
+    assert main.states == pytest.approx({"python": 0.5, "lock": 0.5})
+    assert other.states == pytest.approx({"idle": 0.5, "gpu_api": 0.375, "native": 0.125})
+    assert "50 % of its time is backward(), where the autograd thread works for it" in summary.verdict.evidence
+
+
+def test_backward_without_its_thread_stays_a_wait() -> None:
+    """PyTorch on the CPU runs it in the calling thread, and a worker that was not seen can tell nothing."""
+    summary = summarise(stored(peeks(PID, [(0, 5, PYTHON), (5, 10, BACKWARD)])), WINDOW, columns=10)
+    assert summary.headline is not None
+    assert summary.headline.detail == {"lock.autograd": pytest.approx(0.5)}
 
 
 def test_an_empty_window_says_so() -> None:
