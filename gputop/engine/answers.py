@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary
     from gputop.snapshot.flight import Saved
     from gputop.snapshot.kineto.request import Options
+    from gputop.snapshot.kineto.route import Route
     from gputop.snapshot.kineto.shoot import Consent
 
 #: The snapshot key reaches so far back, seconds.
@@ -86,15 +87,23 @@ class Answers(ABC):
             SnapshotError: it could not be written; nothing half-written is left.
         """
 
-    def snap(self, progress: Callable[[str], None], consent: Consent) -> tuple[str, ...]:
-        """Save a trace of the last and the next seconds under a new name, as the key does; a sentence for each file.
+    def snap(self, options: Options, progress: Callable[[str], None], consent: Consent) -> tuple[Saved, ...]:
+        """Save a trace of the last and the next seconds under a new name, as the key does.
 
         Raises:
             SnapshotError: as `snapshot`.
         """
-        from gputop.snapshot.kineto.request import Options
+        return self.snapshot(None, KEY_SECONDS, options, progress, consent)
 
-        return tuple(saved.sentence for saved in self.snapshot(None, KEY_SECONDS, Options(), progress, consent))
+    def reading(self, saved: Saved) -> tuple[str, ...]:
+        """Return what a saved trace shows, in sentences; takes about a second for 30 MB."""
+        from gputop.snapshot.kineto import apart
+
+        return apart.told(saved.path)
+
+    @abstractmethod
+    def route(self) -> Route:
+        """Return which trace is possible now; costs some milliseconds for each process."""
 
     def _save(self, path: Path | None, window: Window, progress: Callable[[str], None]) -> tuple[Saved, ...]:
         """Save a window that has passed."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gputop.snapshot.camera import Camera
     from gputop.snapshot.flight import Saved
     from gputop.snapshot.kineto.request import Options
+    from gputop.snapshot.kineto.route import Route
     from gputop.snapshot.kineto.shoot import Consent
 
 #: How often the process tree is looked at and how often rates are set, seconds.
@@ -249,6 +250,15 @@ class Engine(Answers):
             return self._the_camera().take(processes, options, before, path, self._wait, progress, consent)
         length = max(before, options.seconds)  # there are no next seconds
         return self._save(path, Window(self._ended_at - length, self._ended_at), progress)
+
+    def route(self) -> Route:
+        """Return which trace the snapshot key would take now; reads some files in /proc for each process."""
+        from gputop.snapshot.kineto.route import Policy, best, over
+
+        if self._ended_at is not None:
+            return over("the program has ended")
+        processes = self.store.processes(self._clock()) or (self.session.root,)
+        return best(processes, Policy(self.settings.kineto, self.settings.inject))[1]
 
     def _the_camera(self) -> Camera:
         if self._camera is None:

@@ -12,6 +12,7 @@ from gputop.model import Window
 from gputop.session import read_session
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options
+from gputop.snapshot.kineto.route import Route, over
 from gputop.snapshot.kineto.shoot import Consent
 from gputop.store import Store
 from gputop.target import code
@@ -64,6 +65,10 @@ class Replay(Answers):
         span = self.store.span()
         assert span is not None, "a recording without samples does not open"
         return self._save(path, Window(span.end - before, span.end), progress)
+
+    def route(self) -> Route:
+        """Return what a recording can give."""
+        return over("this is a recording")
 
     def set_rate(self, factor: float) -> None:
         """Do nothing: what was recorded cannot be sampled faster."""

@@ -10,8 +10,9 @@ APP = "app."
 #: The screens that take their keys from here.
 OVERVIEW, SOURCE, FLAME, COMPARE = "overview", "source", "flame", "compare"
 GPUS, PROCESSES, OUTPUT, SETTINGS, THREADS = "gpus", "processes", "output", "settings", "threads"
+TRACE = "trace"
 _LISTS = (OVERVIEW, SOURCE)
-_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE, GPUS, PROCESSES, OUTPUT, SETTINGS, THREADS)
+_MOVING = (OVERVIEW, SOURCE, FLAME, COMPARE, GPUS, PROCESSES, OUTPUT, SETTINGS, THREADS, TRACE)
 #: The screens that others open from, that can be frozen, that walk through time, that look for a text.
 _OPENING = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, OUTPUT, THREADS)
 _LIVE = (OVERVIEW, SOURCE, FLAME, GPUS, PROCESSES, THREADS)
@@ -114,6 +115,15 @@ ACTIONS: tuple[Action, ...] = (
         "go('processes')",
         "processes",
         17,
+        screens=_OPENING,
+    ),
+    Action(
+        ("T",),
+        "Trace",
+        "What the snapshot key can save here, its options, and what the last trace shows",
+        "go('trace')",
+        "trace",
+        21,
         screens=_OPENING,
     ),
     Action(("y",), "Copy", "The chosen row, else the verdict, to the clipboard", "copy", "copy", 20, screens=_OPENING),
@@ -325,6 +335,24 @@ ACTIONS: tuple[Action, ...] = (
     Action(("v",), "Colours", "By module, or by what the thread does", "colours", "colours", 6, screens=(FLAME,)),
     # ----------------------------------------------------------------------------------- compare
     Action(("x",), "Swap", "The other range first", "swap", "swap", 1, palette=False, screens=(COMPARE,)),
+    # --------------------------------------------------------------------------------------- trace
+    Action(
+        ("right", "enter", "space"),
+        "Next value",
+        "The option's next value; Enter: the same",
+        "change(1)",
+        "change",
+        2,
+        "→",
+        palette=False,
+        screens=(TRACE,),
+    ),
+    Action(
+        ("left",), "Value before", "The option's value before", "change(-1)", label="←", palette=False, screens=(TRACE,)
+    ),
+    Action(
+        ("s",), "Snapshot", "Save a trace with these options", "take", "snapshot", 1, palette=False, screens=(TRACE,)
+    ),
     # ----------------------------------------------------------------------------- processes, settings
     Action(
         ("enter",),

@@ -27,6 +27,7 @@ from gputop.tui.background import Feed, Question
 from gputop.tui.canvas import Selected
 from gputop.tui.panels import timeline
 from gputop.tui.screens.overview import Overview
+from gputop.tui.snapshots import FIRST_LOOK_S, LOOK_EVERY_S, Snapshots
 from gputop.tui.source import Attach, Find, Outcome, Source
 from gputop.tui.table import Table
 from gputop.tui.view import Message, Scene, View
@@ -81,6 +82,7 @@ class GputopApp(App[Outcome]):
         self._feed: Feed[Summary] | None = None
         self._wanted: Question | None = None
         self._answered = 0.0
+        self.snapshots = Snapshots(self)
         self._until_exit = ExitStack()
         self._hangup: terminal.HangupWatch | None = None
 
@@ -136,6 +138,7 @@ class GputopApp(App[Outcome]):
 
     def on_unmount(self) -> None:
         """End what was started."""
+        self.snapshots.close()
         if self._feed is not None:
             self._feed.stop()
         self._until_exit.close()
@@ -178,6 +181,8 @@ class GputopApp(App[Outcome]):
         )
         self._answered = time.monotonic()
         self.ask()
+        self.set_timer(FIRST_LOOK_S, self.snapshots.look)
+        self.set_interval(LOOK_EVERY_S, self.snapshots.look)
 
     def _deliver(self, question: Question, answer: Summary | Exception) -> None:
         with suppress(RuntimeError):  # the app has ended

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gputop.tui.actions import ACTIONS, APP, Action
 from gputop.tui.cells import Line, Span, line, width_of
 
+#: Words in place of an action's own, by its method.
+Words = Mapping[str, str]
+_OWN: Words = MappingProxyType({})
 
-def hints(screen: str, room: int) -> list[tuple[Action, list[Span]]]:
+
+def hints(screen: str, room: int, words: Words = _OWN) -> list[tuple[Action, list[Span]]]:
     """Return the actions worth showing with their words, as many as fit in `room` cells, the most useful first."""
     shown: list[tuple[Action, list[Span]]] = []
     for action in sorted((item for item in ACTIONS if _wanted(item, screen)), key=lambda item: item.rank):
-        item: list[Span] = [("  ", "text/bar"), (action.shown, "accent/bar!b"), (f" {action.hint}", "dim/bar")]
+        item: list[Span] = [
+            ("  ", "text/bar"),
+            (action.shown, "accent/bar!b"),
+            (f" {words.get(action.method, action.hint)}", "dim/bar"),
+        ]
         room -= width_of(item)
         if room < 0:
             break
@@ -23,16 +34,16 @@ def _wanted(action: Action, screen: str) -> bool:
     return bool(action.hint) and (here or action.method.startswith(APP))
 
 
-def spans(screen: str, room: int) -> list[Span]:
+def spans(screen: str, room: int, words: Words = _OWN) -> list[Span]:
     """Return the hints as text that ends one cell before the right edge."""
-    found = [span for _, item in hints(screen, room) for span in item]
+    found = [span for _, item in hints(screen, room, words) for span in item]
     return [*found, (" ", "text/bar")] if found else []
 
 
-def clicked(screen: str, room: int, x: int, width: int) -> str:
+def clicked(screen: str, room: int, x: int, width: int, words: Words = _OWN) -> str:
     """Return the action of the hint at `x` of a line of this width, "" for none."""
     right = width - 1
-    for action, item in reversed(hints(screen, room)):
+    for action, item in reversed(hints(screen, room, words)):
         left = right - width_of(item)
         if left <= x < right:
             return action.method

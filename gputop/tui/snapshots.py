@@ -1,32 +1,62 @@
-"""The snapshot key: write a trace in the background, say how far it is, then where it went."""
+"""The snapshot key: which trace is possible now, taking one in the background, and what it shows."""
 
 from __future__ import annotations
 
 import queue
+import threading
 from typing import TYPE_CHECKING
 
 from gputop.errors import GputopError
 from gputop.tui.background import spawn
 
 if TYPE_CHECKING:
+    from gputop.snapshot.flight import Saved
+    from gputop.snapshot.kineto.route import Route
     from gputop.tui.app import GputopApp
 
 #: A path is worth copying: its message stays so long, seconds.
 _LONG = 30.0
+#: What is possible is looked at so often, seconds: torch may be imported at any time. First when the screen is there.
+LOOK_EVERY_S, FIRST_LOOK_S = 10.0, 1.5
+#: Sentences of the reading that are shown over the overview; all of them are on the trace screen.
+_SHOWN = 6
 
 
 class Snapshots:
-    """Takes one snapshot at a time."""
+    """Takes one snapshot at a time, on threads of its own."""
 
     def __init__(self, app: GputopApp) -> None:
         self._app = app
         self._consent: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._looking = threading.Lock()
+
+    # -------------------------------------------------------------------------------------- what is possible
+
+    def look(self) -> None:
+        """Find out which trace is possible now, unless that is being done."""
+        if self._looking.acquire(blocking=False):
+            spawn("route", self._look)
+
+    def _look(self) -> None:
+        try:
+            route = self._app.scene.source.route()
+        finally:
+            self._looking.release()
+        self._app.later(self._known, route)
+
+    def _known(self, route: Route | None) -> None:
+        tracing = self._app.scene.tracing
+        if route != tracing.route:
+            tracing.route = route
+            self._app.draw()
+
+    # -------------------------------------------------------------------------------------------- taking one
 
     def take(self) -> None:
         """Start to write one, unless one is being written."""
         scene = self._app.scene
         if scene.busy:
-            self._app.say("a snapshot is being written already", "warn")
+            self._app.say(f"one at a time, a trace is being taken already: {scene.busy}", "warn")
             return
         scene.busy = f"snapshot{scene.glyphs.ellipsis}"
         self._app.draw()
@@ -37,13 +67,17 @@ class Snapshots:
         self._consent.put(False)
 
     def _write(self) -> None:
-        later = self._app.later
+        from gputop.snapshot.kineto.request import Options
+
+        later, source, tracing = self._app.later, self._app.scene.source, self._app.scene.tracing
+        options = Options(tracing.seconds, tracing.stacks, tracing.shapes)
         try:
-            sentences = self._app.scene.source.snap(lambda text: later(self._progress, text), self._ask)
+            saved = source.snap(options, lambda text: later(self._progress, text), self._ask)
         except (GputopError, OSError) as error:
             later(self._failed, error)
-        else:
-            later(self._done, sentences)
+            return
+        later(self._done, saved)
+        later(self._read, source.reading(saved[0]))
 
     def _ask(self, question: str) -> bool:
         """Ask the user, from the thread that writes."""
@@ -59,9 +93,18 @@ class Snapshots:
         self._app.scene.busy = f"snapshot: {text}"
         self._app.draw()
 
-    def _done(self, sentences: tuple[str, ...]) -> None:
-        self._app.scene.busy = ""
-        self._app.say("\n".join(sentences), "good", _LONG)
+    def _done(self, saved: tuple[Saved, ...]) -> None:
+        scene = self._app.scene
+        scene.tracing.files, scene.tracing.reading = tuple(file.sentence for file in saved), ()
+        scene.busy = "reading the trace"
+        self._app.say("\n".join(scene.tracing.files), "good", _LONG)
+
+    def _read(self, reading: tuple[str, ...]) -> None:
+        scene = self._app.scene
+        scene.busy, scene.tracing.reading = "", reading
+        more = [f"T: all {len(reading)} lines of the reading"] if len(reading) > _SHOWN else []
+        self._app.say("\n".join([*scene.tracing.files, *reading[:_SHOWN], *more]), "good", _LONG)
+        self.look()
 
     def _failed(self, error: GputopError | OSError) -> None:
         self._app.scene.busy = ""

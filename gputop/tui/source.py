@@ -1,7 +1,7 @@
 """What the screen needs from below: a `Source` (the live engine, or a recording).
 
-The screen calls `summary`, `flame`, `strips`, `gpu_history`, `code` and `snap` from worker threads of its own;
-everything else is called from the thread of the user interface and returns at once.
+The screen calls `summary`, `flame`, `strips`, `gpu_history`, `code`, `route`, `snap` and `reading` from worker threads
+of its own; everything else is called from the thread of the user interface and returns at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary, Wind
 from gputop.model import Session
 
 if TYPE_CHECKING:
+    from gputop.snapshot.flight import Saved
+    from gputop.snapshot.kineto.request import Options
+    from gputop.snapshot.kineto.route import Route
     from gputop.target.code import Code
     from gputop.target.find import Candidate
 
@@ -77,8 +80,16 @@ class Source(Protocol):
     def set_rate(self, factor: float) -> None:
         """Sample at `factor` times the configured rates from now on."""
 
-    def snap(self, progress: Callable[[str], None], consent: Callable[[str], bool]) -> tuple[str, ...]:
-        """Save a trace and return a sentence for each file written; slow, tells how far it is.
+    def route(self) -> Route | None:
+        """Return which trace the snapshot key would take now, None when that cannot be said; slow."""
+
+    def reading(self, saved: Saved) -> tuple[str, ...]:
+        """Return what a saved trace shows, in sentences; slow."""
+
+    def snap(
+        self, options: Options, progress: Callable[[str], None], consent: Callable[[str], bool]
+    ) -> tuple[Saved, ...]:
+        """Save a trace and return the files written; slow, tells how far it is.
 
         `consent` is asked, on the calling thread, before anything is run inside the target.
 

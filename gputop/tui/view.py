@@ -12,6 +12,7 @@ from gputop.tui.glyphs import BLOCK, Glyphs
 from gputop.tui.source import Source, Thread
 
 if TYPE_CHECKING:
+    from gputop.snapshot.kineto.route import Route
     from gputop.tui.table import Table
 
 #: Lengths of the time axis while less is known than the user wants to see, seconds.
@@ -99,6 +100,25 @@ class Message:
 
 
 @dataclass
+class Tracing:
+    """The snapshot key: what it would save, with which options, and what the last one showed.
+
+    Attributes:
+        route: which trace is possible, None before that was looked at.
+        seconds: length of a torch trace; stacks, shapes: what torch records in it besides.
+        files: a sentence for each file of the last snapshot.
+        reading: what its trace shows, in sentences.
+    """
+
+    route: Route | None = None
+    seconds: float = 2.0
+    stacks: bool = False
+    shapes: bool = False
+    files: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+
+
+@dataclass
 class Scene:
     """Everything a panel needs to draw itself.
 
@@ -113,6 +133,7 @@ class Scene:
         busy: what is being done now ("writing the snapshot"), empty for nothing.
         message: the last thing worth saying.
         prompt: what the user is typing now ("filter"), empty for nothing.
+        tracing: the snapshot key's choices and findings.
         late: seconds since the newest summary came, once that is worth saying.
     """
 
@@ -127,6 +148,7 @@ class Scene:
     busy: str = ""
     message: Message | None = None
     prompt: str = ""
+    tracing: Tracing = field(default_factory=Tracing)
     late: float = 0.0
 
     @property

@@ -42,6 +42,9 @@ from gputop.model import (
     Value,
     Window,
 )
+from gputop.snapshot.flight import Saved
+from gputop.snapshot.kineto.request import Options
+from gputop.snapshot.kineto.route import Route
 from gputop.target.code import Code
 from tests.fakes.program import CALLS, STACK, code_of
 
@@ -124,7 +127,8 @@ class FakeSource:
         slow_s: how long a summary takes.
         gate: when given, a summary waits for it (and for nothing else).
         question: what a snapshot asks consent for.
-        alone: what the last summary was asked.
+        alone: what the last summary was asked; options: what the last snapshot was.
+        possible: which trace can be taken; shows: what it shows.
         ended_at: time at which the target ended.
     """
 
@@ -145,6 +149,9 @@ class FakeSource:
     ended_at: float | None = None
     question: str = ""
     alone: bool = False
+    possible: Route | None = None
+    shows: tuple[str, ...] = ()
+    options: Options | None = None
     snapshot_error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
@@ -165,7 +172,16 @@ class FakeSource:
     def set_rate(self, factor: float) -> None:
         self.asked.append(f"rate {factor:g}")
 
-    def snap(self, progress: Callable[[str], None], consent: Callable[[str], bool]) -> tuple[str, ...]:
+    def route(self) -> Route | None:
+        return self.possible
+
+    def reading(self, saved: Saved) -> tuple[str, ...]:
+        return self.shows
+
+    def snap(
+        self, options: Options, progress: Callable[[str], None], consent: Callable[[str], bool]
+    ) -> tuple[Saved, ...]:
+        self.options = options
         if self.question:
             self.asked.append(f"consent {consent(self.question)}")
         progress("writing")
@@ -173,7 +189,8 @@ class FakeSource:
             self.gate.wait(10)
         if self.snapshot_error is not None:
             raise self.snapshot_error
-        return ("sampled trace: /tmp/gputop/train-4121.json.gz (81 kB); open it at ui.perfetto.dev",)
+        path = Path("/tmp/gputop/train-4121.json.gz")
+        return (Saved(path, 81_000, "sampled trace", "open it at ui.perfetto.dev", Window(0, 1)),)
 
     def output_lines(self, count: int) -> list[str]:
         if self.output is None:

@@ -51,6 +51,14 @@ def read_apart(path: Path) -> Reading:
     return _restored(json.loads(done.stdout))
 
 
+def told(path: Path) -> tuple[str, ...]:
+    """Return the reading of a trace as sentences, or the one that says why there is none."""
+    try:
+        return tuple(sentences(read_apart(path)))
+    except SnapshotError as error:
+        return (f"no reading: {error.what}",)
+
+
 def _failed(path: Path, printed: str) -> SnapshotError:
     try:
         what, remedy = json.loads(printed)

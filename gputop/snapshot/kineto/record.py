@@ -33,7 +33,7 @@ SETTLED_S = 1.0
 WRITING_S = 120.0
 
 #: When torch.profiler is started in a program whose trace on demand is just being written, torch mixes the two: the
-#: program's own then ends with an IndexError (torch 2.13, seen in each of five tries). So a program that is seen to use
+#: program's own then ends with an IndexError (torch 2.13, two of five tries). So a program that is seen to use
 #: it is left alone.
 _TAKEN = (
     "a profiler records in it already, its own torch.profiler or another tool, and a second one could make that fail: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gputop.errors import ptrace_remedy
@@ -17,6 +17,7 @@ READY, INTERPRETER, GDB, SAMPLED = "ready", "interpreter", "gdb", "sampled"
 #: as torch is imported (pytorch#131448).
 SOUND, OLDEST = (2, 10), (2, 5)
 
+_SAMPLED = "sampled trace (stacks, states, CPU and GPU counters)"
 _RESTART = "for torch's own trace start it with: gputop -- COMMAND"
 
 
@@ -52,6 +53,33 @@ class Route:
     remedy: str = ""
     torch: Torch | None = None
 
+    @property
+    def hint(self) -> str:
+        """Return what the snapshot key would save, in two or three words."""
+        if self.kind == READY:
+            return "torch trace"
+        return "torch trace (asks first)" if self.needs_consent else "sampled trace"
+
+
+def best(processes: Sequence[ProcessInfo], policy: Policy) -> tuple[ProcessInfo, Route]:
+    """Return the first process whose torch polls, else the first one, the target, with its route.
+
+    A look costs some milliseconds a process.
+    """
+    first: tuple[ProcessInfo, Route] | None = None
+    for process in processes:
+        found = process, availability(process, policy)
+        if found[1].kind == READY:
+            return found
+        first = first or found
+    assert first is not None, "there is always the target"
+    return first
+
+
+def over(reason: str) -> Route:
+    """Return the route where no process runs any more."""
+    return Route(SAMPLED, f"{_SAMPLED}: {reason}")
+
 
 def availability(process: ProcessInfo, policy: Policy) -> Route:
     """Tell which trace of a process is possible now; reads /proc only, some milliseconds."""
@@ -73,8 +101,7 @@ def availability(process: ProcessInfo, policy: Policy) -> Route:
 
 
 def _sampled(reason: str, remedy: str = "", torch: Torch | None = None) -> Route:
-    sentence = f"sampled trace (stacks, states, CPU and GPU counters), without operators and kernels: {reason}"
-    return Route(SAMPLED, sentence, remedy=remedy, torch=torch)
+    return Route(SAMPLED, f"{_SAMPLED}, without operators and kernels: {reason}", remedy=remedy, torch=torch)
 
 
 def _refusals(process: ProcessInfo, torch: Torch, policy: Policy) -> Iterator[Route]:

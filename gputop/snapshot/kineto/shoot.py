@@ -18,7 +18,7 @@ from gputop.snapshot.kineto.detect import owner, polling, same_namespace
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.record import Recording, Session
 from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import INTERPRETER, READY, Policy, Route, availability
+from gputop.snapshot.kineto.route import INTERPRETER, READY, Policy, Route, best
 from gputop.snapshot.write import Progress
 
 #: Asked before anything is run inside the target; gets the question, answers it.
@@ -61,7 +61,7 @@ def record(
     Raises:
         SnapshotError: why there is none.
     """
-    target, route = _choose(processes, policy)
+    target, route = best(processes, policy)
     if route.torch is None or route.kind not in (READY, *enable.WAYS):
         raise SnapshotError(route.sentence, route.remedy)
     if route.needs_consent and not consent(route.sentence):
@@ -83,12 +83,6 @@ def record(
     finally:
         _clean(shared, before, polls_there)
     return _useful(traces)
-
-
-def _choose(processes: Sequence[ProcessInfo], policy: Policy) -> tuple[ProcessInfo, Route]:
-    """Return the first process that polls, else the target, and its route."""
-    routes = [(process, availability(process, policy)) for process in processes]
-    return next(((process, route) for process, route in routes if route.kind == READY), routes[0])
 
 
 def _shared(pid: int, route: Route) -> Shared:

@@ -11,7 +11,7 @@ from gputop.tui.view import Scene
 
 #: Rows of notes on a screen of this height and more; below, one.
 _MOST_NOTES, _TALL = 4, 40
-_MOST_MESSAGE_ROWS = 3
+_MOST_MESSAGE_ROWS = 3  # of each line
 #: From here up there is room for the sampling rates beside the keys.
 _WIDE = 110
 
@@ -50,8 +50,15 @@ def _status(scene: Scene, width: int, height: int) -> list[Line]:
         return padded([hints.prompt(scene.prompt, width)], width, height)
     left = _left(scene, width)
     return padded(
-        [line(left, width, hints.spans(OVERVIEW, width - width_of(left) - 2), (" ", "text/bar"))], width, height
+        [line(left, width, hints.spans(OVERVIEW, width - width_of(left) - 2, _words(scene)), (" ", "text/bar"))],
+        width,
+        height,
     )
+
+
+def _words(scene: Scene) -> dict[str, str]:
+    """Name the trace that the snapshot key would save, once that is known."""
+    return {"snapshot": scene.tracing.route.hint} if scene.tracing.route is not None else {}
 
 
 def _left(scene: Scene, width: int) -> list[Span]:
@@ -110,7 +117,7 @@ def _exit_words(scene: Scene, code: int | None) -> str:
 
 def _click(scene: Scene, x: int, _y: int, width: int) -> str:
     """Return the action of the hint at `x`."""
-    return hints.clicked(OVERVIEW, width - width_of(_left(scene, width)) - 2, x, width)
+    return hints.clicked(OVERVIEW, width - width_of(_left(scene, width)) - 2, x, width, _words(scene))
 
 
 def _message_rows(scene: Scene, width: int, height: int) -> Rows:

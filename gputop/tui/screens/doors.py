@@ -19,6 +19,7 @@ DOORS = {
     "gpus": ("gputop.tui.screens.gpus", "Gpus"),
     "processes": ("gputop.tui.screens.processes", "Processes"),
     "output": ("gputop.tui.screens.output", "Output"),
+    "trace": ("gputop.tui.screens.trace", "Trace"),
     "settings": ("gputop.tui.screens.settings", "SettingsScreen"),
 }
 

@@ -20,7 +20,6 @@ from gputop.tui.layout import Need, Place, arrange
 from gputop.tui.panels import PANELS
 from gputop.tui.panels.base import Panel
 from gputop.tui.screens.rows import RowsScreen
-from gputop.tui.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
@@ -105,7 +104,6 @@ class Overview(RowsScreen):
         super().__init__(app)
         self._panels = _PanelLayout()
         self._canvases = [PanelCanvas(panel, app) for panel in PANELS]
-        self._snapshots = Snapshots(app)
 
     # ------------------------------------------------------------------------------------------- drawing
 
@@ -156,11 +154,7 @@ class Overview(RowsScreen):
 
     def action_snapshot(self) -> None:
         """Save a trace, in the background."""
-        self._snapshots.take()
-
-    def on_unmount(self) -> None:
-        """Let nothing wait for an answer that will not come."""
-        self._snapshots.close()
+        self._gputop.snapshots.take()
 
     def action_open(self) -> None:
         """Open the source of the chosen row; without one, the reasons for the verdict."""
