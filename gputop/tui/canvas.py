@@ -20,6 +20,7 @@ from textual.widget import Widget
 
 from gputop.tui.cells import Line
 from gputop.tui.glyphs import Glyphs
+from gputop.tui.lean import LeanStrip
 from gputop.tui.selection import Selection
 from gputop.tui.theme import Theme
 
@@ -103,7 +104,7 @@ class Canvas(Widget):
         for line_filter in self.get_line_filters():
             if line_filter.enabled and not isinstance(line_filter, ANSIToTruecolor):  # the 256 colours stay short
                 strip = strip.apply_filter(line_filter, background)
-        return strip
+        return LeanStrip(strip, strip.cell_length)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the strips of a part of the widget; a new size is drawn at once, so that no frame shows the old."""
