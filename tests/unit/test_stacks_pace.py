@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gputop.collectors.stacks.pace import Pace
-from gputop.collectors.stacks.roster import AT_ONCE, Roster
+from gputop.collectors.stacks.roster import AT_ONCE, TARGET_PART, Roster
 from gputop.collectors.stacks.window import Window
 from tests.unit.stacks_tools import process
 
@@ -75,12 +75,12 @@ def test_window_without_reads_teaches_nothing() -> None:
     assert (pace.attach, pace.read) == before
 
 
-def test_few_processes_are_all_looked_at_and_the_target_gets_half() -> None:
+def test_few_processes_are_all_looked_at_and_the_target_gets_most() -> None:
     roster = Roster(0.1)
     roster.follow(tuple(process(pid) for pid in range(1, AT_ONCE + 1)))
     assert roster.take_turns(0.0) == (AT_ONCE, AT_ONCE)
     assert all(track.turn and track.continuous for track in roster)
-    assert next(track.share for track in roster) == 0.05
+    assert next(track.share for track in roster) == pytest.approx(0.1 * TARGET_PART)
     assert sum(track.share for track in roster) == pytest.approx(0.1)
 
 
@@ -106,7 +106,7 @@ def test_process_that_fails_does_not_hold_a_place() -> None:
     for track in tracks[1:4]:
         track.not_before = 1e9
     roster.take_turns(5.0)
-    assert {track.process.pid for track in tracks if track.turn} == {1, 5, 6, 7}
+    assert {track.process.pid for track in tracks if track.turn} == {1, *range(5, 4 + AT_ONCE)}
 
 
 def test_pid_used_again_is_another_process() -> None:

@@ -8,7 +8,10 @@ from gputop.collectors.stacks.track import Track
 from gputop.model import ProcessInfo
 
 #: Processes looked at at the same time; each costs a py-spy.
-AT_ONCE = 4
+AT_ONCE = 3
+#: The target's part of what may be spent where others are followed: the answer is about it, and a data loader's workers
+#: are all alike.
+TARGET_PART = 2 / 3
 
 
 class Roster:
@@ -51,16 +54,19 @@ class Roster:
         return min(len(followed), AT_ONCE), len(followed)
 
     def _share_of(self, place: int, count: int) -> float:
-        """The target gets half, the others that are looked at together the other half."""
+        """The target gets its part, the others that are looked at together the rest."""
         if count == 1:
             return self._share
-        return self._share / 2 if place == 0 else self._share / 2 / (min(count, AT_ONCE) - 1)
+        if place == 0:
+            return self._share * TARGET_PART
+        return self._share * (1 - TARGET_PART) / (min(count, AT_ONCE) - 1)
 
 
 def _next_in_turn(others: list[Track], now: float) -> None:
     """Fill the free places with those who have waited longest."""
     busy = sum(track.turn or track.current is not None for track in others)
     waiting = [track for track in others if not track.turn and track.current is None and now >= track.not_before]
-    for track in sorted(waiting, key=lambda track: track.last_turn)[: max(AT_ONCE - 1 - busy, 0)]:
+    chosen = sorted(waiting, key=lambda track: track.last_turn)[: max(AT_ONCE - 1 - busy, 0)]
+    for rank, track in enumerate(chosen):
         track.turn = True
-        track.last_turn = now
+        track.last_turn = now + rank * 1e-6  # who has waited longer is before the other next time, too
