@@ -22,6 +22,7 @@ from gputop.analysis.findings import (
     gpu_busy,
     launching,
     state,
+    waits_for_peers,
     wanted_cores,
 )
 from gputop.analysis.results import Verdict
@@ -84,6 +85,11 @@ def _gpu_work_wait(facts: Facts) -> float:
 def _idle_gpu(facts: Facts, below: float = GPU_LOW) -> bool:
     busy = gpu_busy(facts)
     return busy is not None and busy < below
+
+
+def _working_gpu(facts: Facts) -> bool:
+    known_busy = gpu_busy(facts) is not None and not _idle_gpu(facts, GPU_LATENCY)
+    return known_busy and not waits_for_peers(facts)
 
 
 def _launch_bound(facts: Facts) -> float:
@@ -164,6 +170,14 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         ("look for the slowest rank: it waits least", "overlap communication, larger buckets, fewer synchronisations"),
     ),
     Diagnosis(
+        "comm-bound",
+        "Waiting for peers",
+        lambda facts: _from(WAIT, _gpu_work_wait(facts), waits_for_peers(facts)),
+        sentences.collective_on_gpu,
+        ("look for the slowest rank: it waits least", "overlap communication, larger buckets, fewer synchronisations"),
+        sure=GOOD,
+    ),
+    Diagnosis(
         "copy-bound",
         "Copying",
         lambda facts: _from(WAIT, detail(facts, *COPIES)),
@@ -190,9 +204,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
     Diagnosis(
         "gpu-bound",
         "GPU bound",
-        lambda facts: _from(
-            WAIT, _gpu_work_wait(facts), gpu_busy(facts) is not None and not _idle_gpu(facts, GPU_LATENCY)
-        ),
+        lambda facts: _from(WAIT, _gpu_work_wait(facts), _working_gpu(facts)),
         sentences.gpu_bound,
         ("the CPU is not the limit: faster kernels (compile, lower precision, fusion) or a larger GPU help",),
     ),

@@ -35,6 +35,7 @@ class GpuFacts:
         memory_used_bytes, memory_total_bytes: of the device, newest in the window.
         target_memory_bytes: the target's part of it.
         target_present: the driver lists one of the target's processes on it.
+        sm_active: mean share of its streaming multiprocessors' time with work on them, by anybody.
     """
 
     index: int
@@ -45,6 +46,7 @@ class GpuFacts:
     memory_total_bytes: Value
     target_memory_bytes: Value
     target_present: bool = False
+    sm_active: Value = _UNSAMPLED
 
     @property
     def used(self) -> bool:

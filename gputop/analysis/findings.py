@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 
-from gputop.analysis.facts import Facts
+from gputop.analysis.facts import Facts, mean
 from gputop.analysis.results import FunctionRow, Headline
 from gputop.analysis.rules_python import is_library, is_plumbing
 from gputop.analysis.states import BY_ID
@@ -22,6 +22,9 @@ OWN_POOL = "lock.pool"
 #: Waiting for what another thread will say or hand over, where a lock proper is held by one.
 HANDOVERS = tuple(f"lock.{kind}" for kind in "event queue condition join future barrier eventfd".split())
 _COMPILING = ("native.compile", "gpu_api.module_load", "child.compile")
+#: A GPU that is busy for so much of the time, with work on so few of its multiprocessors, is likely held by a
+#: collective: NCCL takes 32 of them at most by default (NCCL_MAX_CTAS), of the 132 of an H100 or H200.
+SPINNING, FEW_SM = 0.8, 0.25
 #: A function is named for a wait when it has this part of it.
 NAMED = 0.34
 BACKWARD = "lock.autograd"
@@ -98,6 +101,19 @@ def uses_gpu(facts: Facts) -> bool:
 def gpu_busy(facts: Facts) -> float | None:
     """Return the mean utilisation of the target's GPUs; None when it uses none or it is not known."""
     return known(facts.gpu_utilization) if uses_gpu(facts) else None
+
+
+def waits_for_peers(facts: Facts) -> bool:
+    """Tell whether the GPU most likely runs nothing but a collective that waits for the other ranks.
+
+    NCCL's kernels spin on a few multiprocessors while they wait (one for each of its channels), so that the GPU is
+    called busy and does nothing; the CPU waits for it as for any other kernel.
+    """
+    headline = facts.headline
+    distributed = any(headline and row.pid == headline.pid and row.role == "nccl" for row in facts.threads)
+    active = known(mean(gpu.sm_active for gpu in facts.target_gpus))
+    busy = gpu_busy(facts) or 0.0
+    return distributed and active is not None and busy >= SPINNING and active < FEW_SM * busy
 
 
 def name(facts: Facts) -> str:

@@ -95,11 +95,14 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("condition", "", r"(_*pthread_cond_(timed|clock)?wait|_ZNSt\w*18condition_variable)"),
     FrameRule("mutex", "", r"(_*pthread_(mutex|rwlock)_|__lll_(lock|mutex))"),
     # Pools of worker threads; `pool_loop` is where a worker spins, everything else of a pool's library may compute.
-    FrameRule("pool", r"(libgomp|libomp|libiomp|libscipy_openblas|libopenblas|libblis|libmkl|libtbb)"),
+    FrameRule(
+        "pool", r"(libgomp|libomp|libiomp|libscipy_openblas|libopenblas|libblis|libmkl|libtbb|(lib)?onnxruntime)"
+    ),
     FrameRule("pool", "", r"(blas_thread_server|_ZN3c1010ThreadPool9main_loop|thread_main$)"),
     FrameRule("pool_loop", r"(libgomp|libomp|libiomp)"),
     FrameRule("pool_loop", "", r"blas_thread_server"),
     FrameRule("autograd_worker", "", r"_ZN5torch8autograd(6Engine11thread_main|10ReadyQueue3pop)"),
+    FrameRule("autograd_pop", "", r"_ZN5torch8autograd10ReadyQueue3pop"),
     FrameRule("autograd_call", "", r"_ZN5torch8autograd6Engine\d+execute"),
     FrameRule("xla", _XLA),
     # Event loops and message queues that are native code.

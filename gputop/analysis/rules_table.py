@@ -119,6 +119,8 @@ RULES: tuple[Rule, ...] = (
     # Pools of workers with nothing to do, and what waits for them.
     Rule("autograd-call", "lock", "autograd", running=False, syscalls=FUTEX, near=words("autograd_call")),
     Rule("autograd-worker", "idle", "pool", running=False, near=words("autograd_worker")),
+    # On a CPU there, it is about to sleep or has just been woken.
+    Rule("autograd-turn", "idle", "pool", running=True, near=words("autograd_pop")),
     Rule("pool-parked", "idle", "pool", running=False, syscalls=FUTEX, only="pool"),
     Rule("xla-pool", "idle", "pool", running=False, syscalls=FUTEX, only="xla"),
     Rule("pool-join", "lock", "pool", running=False, syscalls=FUTEX, home=words("pool")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gputop.analysis.facts import CpuFacts, Facts
+from gputop.analysis.facts import CpuFacts, Facts, mean
 from gputop.analysis.findings import (
     COMPUTE,
     OWN_POOL,
@@ -64,6 +64,14 @@ def waits(of: str, otherwise: str, on_gpu: bool = False) -> Callable[[Facts], st
         return fit(f"{begin}{name(facts)} waits {percent(state(facts, of))} for {what}", *where(waiter(facts, of)))
 
     return sentence
+
+
+def collective_on_gpu(facts: Facts) -> str:
+    """Say that the GPU is held by a collective, and what tells so."""
+    active = percent(known(mean(gpu.sm_active for gpu in facts.target_gpus)) or 0.0)
+    share = percent(state(facts, "gpu_wait"))
+    begin = f"GPU busy {percent(gpu_busy(facts) or 0.0)} with {active} of its SMs: {name(facts)} waits {share}"
+    return fit(begin, *where(waiter(facts, "gpu_wait")))
 
 
 def copies(facts: Facts) -> str:

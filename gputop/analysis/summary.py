@@ -286,6 +286,7 @@ def _gpu_facts(index: int, readings: Sequence[GpuReading]) -> GpuFacts:
         memory_total_bytes=last.metric("memory_total_bytes"),
         target_memory_bytes=last.target.memory_bytes,
         target_present=any(gpu.target.present for gpu in readings),
+        sm_active=mean(gpu.metric("gpm.sm_active") for gpu in readings),
     )
 
 
