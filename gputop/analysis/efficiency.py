@@ -77,7 +77,14 @@ def _ineffective(use: Use) -> str:
 
 
 def _pipes(use: Use) -> str:
-    return f"while busy: tensor cores {_percent(use.tensor)}, FP32 {_percent(use.fp32)}, SMs {_percent(use.sm)}"
+    pipes = {"tensor cores": use.tensor, "FP32": use.fp32, "SMs": use.sm, "DRAM": use.dram}
+    known_ones = ", ".join(f"{name} {_percent(share)}" for name, share in pipes.items() if share is not None)
+    return f"busy {_percent(use.busy)} of the time, then {known_ones}"
+
+
+def _dram(use: Use) -> str:
+    share = f"{_percent(use.dram)} of the peak memory bandwidth (about 80 % can be reached)"
+    return f"busy {_percent(use.busy)} of the time, then {share}"
 
 
 def _sm(use: Use) -> str:
@@ -108,7 +115,7 @@ RULES: tuple[Rule, ...] = (
         "memory-bound",
         "memory-bound",
         lambda use: (use.dram or 0) >= BUSY_DRAM and (use.dram or 0) >= (use.tensor or 0),
-        lambda use: f"{_percent(use.dram)} of the peak memory bandwidth while busy, about 80 % can be reached",
+        _dram,
         lambda use: f"DRAM {_percent(use.dram)} of its peak while busy",
     ),
     Rule(

@@ -8,6 +8,7 @@ from typing import Any
 from gputop.analysis.results import CpuUse, Headline, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
+from gputop.collectors.gpu.metrics import DEVICE_METRICS
 from gputop.model import NA, CostBatch, GpuReading, HostBatch, ProcessInfo, Value, known
 
 SCHEMA = "gputop.report/1"
@@ -49,7 +50,7 @@ def document(summary: Summary) -> dict[str, Any]:
             for row in summary.lines
         ],
         "host": _host(summary.host, summary.cpu),
-        "gpus": [_gpu(gpu, summary.energy_j.get(gpu.index, NA("not measured"))) for gpu in summary.gpus],
+        "gpus": [_gpu(gpu, summary) for gpu in summary.gpus],
         "verdict": {
             "id": summary.verdict.id,
             "title": summary.verdict.title,
@@ -135,15 +136,20 @@ def _host(host: HostBatch | None, cpu: CpuUse | None) -> dict[str, Any] | None:
     }
 
 
-def _gpu(gpu: GpuReading, energy: Value) -> dict[str, Any]:
-    fields: dict[str, Value] = {
-        name: gpu.metric(name)
-        for name in ("utilization", "memory_used_bytes", "memory_total_bytes", "power_w", "temperature_c")
-    }
-    fields["energy_j"] = energy
+#: Metrics of a GPU that have a place of their own, and the energy since attach: the document has the window's.
+_PLACED = ("utilization", "memory_used_bytes", "memory_total_bytes", "power_w", "temperature_c", "energy_j")
+
+
+def _gpu(gpu: GpuReading, summary: Summary) -> dict[str, Any]:
+    fields = {name: gpu.metric(name) for name in _PLACED}
+    fields["energy_j"] = summary.energy_j.get(gpu.index, NA("not measured"))
     clocks = {name: value for name, value in gpu.metrics.items() if name.startswith("clock_")}
     gpm = {name.removeprefix("gpm."): value for name, value in gpu.metrics.items() if name.startswith("gpm.")}
-    process = {"sm": gpu.target.sm, "memory_bytes": gpu.target.memory_bytes}
+    placed = {*_PLACED, *clocks, *(f"gpm.{name}" for name in gpm)}
+    more = {name: gpu.metric(name) for name in DEVICE_METRICS if name not in placed}
+    use = gpu.target
+    process = {"sm": use.sm, "memory_bandwidth": use.memory_bandwidth, "memory_bytes": use.memory_bytes}
+    found = summary.efficiency.get(gpu.index)
     return {
         "index": gpu.index,
         "uuid": gpu.uuid,
@@ -153,8 +159,10 @@ def _gpu(gpu: GpuReading, energy: Value) -> dict[str, Any]:
         "clocks": _known(clocks),
         "throttle": list(gpu.throttle),
         "gpm": _known(gpm) if any(known(value) is not None for value in gpm.values()) else None,
-        "process": _known(process),
-        "na": _reasons(fields) | _reasons(clocks) | _reasons(gpm, "gpm.") | _reasons(process, "process."),
+        "more": _known(more),
+        "efficiency": {"id": found.id, "title": found.title, "evidence": found.evidence} if found else None,
+        "process": {"present": gpu.used, **_known(process)},
+        "na": _reasons(fields | clocks | more) | _reasons(gpm, "gpm.") | _reasons(process, "process."),
     }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from gputop.analysis.efficiency import Efficiency
 from gputop.analysis.results import FunctionRow, Headline, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
@@ -144,8 +145,8 @@ def _machine(summary: Summary) -> Iterator[str]:
             f"cpu    {sum(cpu.cores):.1f} of {len(cpu.cores)} cores in use, "
             f"{_value(cpu.target, '{:.1f}')} of them by this process{_of_children(cpu.children)}"
         )
-    for gpu in summary.gpus:
-        yield _gpu(gpu)
+    for gpu in sorted(summary.gpus, key=lambda gpu: not gpu.used):
+        yield _gpu(gpu, summary.efficiency.get(gpu.index))
     if summary.cost is not None:
         cost = summary.cost
         yield (
@@ -161,15 +162,21 @@ def _of_children(cores: Value) -> str:
     return f" ({cores:.1f} by children that lived too shortly to be looked at)"
 
 
-def _gpu(gpu: GpuReading) -> str:
+def _gpu(gpu: GpuReading, found: Efficiency | None) -> str:
     if gpu.error:
         return f"gpu {gpu.index}  {gpu.name}: {gpu.error}"
-    used, total = gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
+    used, total, own = gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes"), gpu.target.sm
+    mine = f"this process {_share(own)} of its SMs" if gpu.used else f"this process: {_why(own)}"
+    limit = f"; {found.title}: {found.evidence}" if found and gpu.used else ""
     return (
-        f"gpu {gpu.index}  {gpu.name}: busy {_share(gpu.metric('utilization'))}, "
-        f"this process {_share(gpu.target.sm)} of its SMs, memory {_gib(used)} of {_gib(total)}, "
-        f"{_value(gpu.metric('power_w'), '{:.0f} W')}, {_value(gpu.metric('temperature_c'), '{:.0f} °C')}"
+        f"gpu {gpu.index}  {gpu.name}: busy {_share(gpu.metric('utilization'))}, {mine}, "
+        f"memory {_gib(used)} of {_gib(total)}, "
+        f"{_value(gpu.metric('power_w'), '{:.0f} W')}, {_value(gpu.metric('temperature_c'), '{:.0f} °C')}{limit}"
     )
+
+
+def _why(value: Value) -> str:
+    return value.reason if isinstance(value, NA) else "uses it"
 
 
 def _notes(summary: Summary) -> Iterator[str]:

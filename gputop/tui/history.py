@@ -8,10 +8,11 @@ from typing import NamedTuple
 from gputop.analysis.results import GpuHistory
 from gputop.model import NA, GpuReading, Value
 from gputop.tui.bars import curve
-from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size, wrap
+from gputop.tui.cells import Line, Span, fit, line, number, percent, size, wrap
+from gputop.tui.gpu_list import LIMITS, bar_cells, celsius, columns, head, memory_of
 from gputop.tui.missing import of_gpu
 from gputop.tui.panels.base import padded, rule
-from gputop.tui.panels.gpus import LIMITS, traffic, watts
+from gputop.tui.panels.gpus import traffic, watts
 from gputop.tui.view import Scene
 
 #: Columns left of a curve (its name) and right of it (its newest value).
@@ -19,10 +20,10 @@ _LEFT, _RIGHT = 11, 24
 #: Rows of a curve at most, the first one has twice as many; cells of one fact; a reading older than this is said to be
 #: old, seconds.
 _TALLEST, _FACT, _OLD = 4, 39, 3.0
-#: Rows of a block from which the words on what limits the GPU may take two.
+#: Rows of a block from which the words on what limits the GPU may take two, and the facts a half.
 _TALL = 14
-#: Cells of a row of the list that are not its curve, and the curve's bounds.
-_ROW, _LEAST_CURVE, _MOST_CURVE = 65, 8, 90
+#: Cells of a curve in the list at most; rows at most for what is missing for one reason.
+_MOST_CURVE, _MOST_REASON = 90, 8
 
 
 class _Curve(NamedTuple):
@@ -59,7 +60,8 @@ def block(scene: Scene, item: GpuHistory, seconds: float, width: int, height: in
         return padded([head[0], line(((f" {item.newest.error}", "bad"),), width)], width, height)
     facts = _facts_rows(scene, item, width)
     room = max(0, height - len(head))
-    below = min(len(facts), max(room // 3, room - (len(_CURVES) + 1) * _TALLEST - 1))
+    least = room // 2 if room > _TALL else room // 3
+    below = min(len(facts), max(least, room - (len(_CURVES) + 1) * _TALLEST - 1))
     axis = room - below >= 2 * len(_CURVES) + 1
     curves = _curves(scene, item, width, room - below - axis)
     return padded([*head, *curves, *([_axis(scene, seconds, width)] if axis else []), *facts[:below]], width, height)
@@ -121,7 +123,7 @@ def _words(item: GpuHistory, of: _Curve) -> str:
     """Return a curve's newest value, with the mean where that says more."""
     gpu = item.newest
     if of.name == "memory":
-        return f"{gib(gpu.metric('memory_used_bytes'))} of {gib(gpu.metric('memory_total_bytes'))} GiB"
+        return memory_of(gpu)
     if of.name == "power":
         return watts(gpu.metric("power_w"), gpu.metric("power_limit_w"))
     return f"{percent(gpu.metric(of.name)):>5}   mean {percent(item.mean.metric(of.name)):>5}"
@@ -148,7 +150,10 @@ def _facts_rows(scene: Scene, item: GpuHistory, width: int) -> list[Line]:
         spans = [span for label, words in facts[start : start + across] for span in _fact(label, words, each)]
         rows.append(line(spans, width))
     for reason, labels in of_gpu(item.newest).items():
-        rows.append(line(((f"{'n/a':>{_LEFT - 2}}  ", "faint"), (f"{reason}: {', '.join(labels)}", "dim")), width))
+        told = wrap(f"{reason}: {', '.join(labels)}", width - _LEFT, _MOST_REASON)
+        heads = ("n/a", *("" for _ in told))
+        rows += [line(((f"{head:>{_LEFT - 2}}  ", "faint"), (words, "dim")), width)
+                 for head, words in zip(heads, told, strict=False)]  # fmt: skip
     return rows
 
 
@@ -161,17 +166,22 @@ def _facts(scene: Scene, item: GpuHistory) -> list[tuple[str, str]]:
     read = gpu.metric
     facts = [
         ("process", _known(("SM", percent(gpu.target.sm)), ("memory", size(gpu.target.memory_bytes)))),
+        ("GPM", _known(("occupancy", percent(read("gpm.sm_occupancy"))), ("FP32", percent(read("gpm.fp32"))))),
         ("energy", _energy(read("energy_j"))),
         ("throttled", _throttled(item.mean)),
-        ("clocks", _known(("SM", number(read("clock_sm_mhz"), "MHz")), ("memory", _mhz(read("clock_memory_mhz"))))),
-        ("chip", _known(("", _celsius(read("temperature_c"))), ("slows at", _celsius(read("temperature_slowdown_c"))))),
+        (
+            "clocks",
+            _known(("SM", number(read("clock_sm_mhz"), "MHz")), ("memory", number(read("clock_memory_mhz"), "MHz"))),
+        ),
+        ("chip", _known(("", celsius(read("temperature_c"))), ("slows at", celsius(read("temperature_slowdown_c"))))),
         *((bus, words) for bus, words in traffic(scene, gpu)),
         ("others", _others(gpu.others)),
         ("ECC", _known(("", number(read("ecc_uncorrected"), "uncorrected errors")))),
         ("reserved", _known(("", size(read("memory_reserved_bytes"))))),
         ("video", _known(("encoder", percent(read("encoder"))), ("decoder", percent(read("decoder"))))),
         ("fan", _known(("", percent(read("fan"))))),
-        ("MIG", "on, a row for each instance" if read("mig_mode") == 1.0 else ""),
+        ("mem bw", _known(("", percent(read("memory_bandwidth"))), ("process", percent(gpu.target.memory_bandwidth)))),
+        ("MIG", _mig(read("mig_mode"))),
     ]
     return [(label, words) for label, words in facts if words]
 
@@ -181,12 +191,8 @@ def _known(*parts: tuple[str, str]) -> str:
     return ", ".join(f"{label} {words}".strip() for label, words in parts if words != "n/a")
 
 
-def _mhz(value: Value) -> str:
-    return number(value, "MHz")
-
-
-def _celsius(value: Value) -> str:
-    return number(value, "°C")
+def _mig(mode: Value) -> str:
+    return "" if isinstance(mode, NA) else "on, a row for each instance" if mode else "off"
 
 
 def _energy(joules: Value) -> str:
@@ -201,11 +207,11 @@ def _throttled(mean: GpuReading) -> str:
     """Return how long each reason held the clocks down, longest first."""
     prefix = "throttle."
     shares = {name: value for name, value in mean.metrics.items() if name.startswith(prefix)}
-    known = {name: value for name, value in shares.items() if not isinstance(value, NA)}
-    if not known:
+    measured = {name: value for name, value in shares.items() if not isinstance(value, NA)}
+    if not measured:
         return ""
-    longest = sorted((name for name in known if known[name] >= 0.0005), key=lambda name: -known[name])
-    words = [f"{name.removeprefix(prefix).replace('_', ' ')} {percent(known[name], 1)}" for name in longest]
+    longest = sorted((name for name in measured if measured[name] >= 0.0005), key=lambda name: -measured[name])
+    words = [f"{name.removeprefix(prefix).replace('_', ' ')} {percent(measured[name], 1)}" for name in longest]
     return ", ".join(words) or "never in this window"
 
 
@@ -220,33 +226,20 @@ def _others(count: Value) -> str:
 
 def heads(width: int) -> Line:
     """Return the heads of the list's columns."""
-    cells = _cells(width)
-    text = f"     {fit('utilisation', cells)}{'now':>7}{'memory':>17}{'power':>7}{'temp':>7}  use"
-    return line(((text, "dim"),), width)
-
-
-def _cells(width: int) -> int:
-    return max(_LEAST_CURVE, min(_MOST_CURVE, width - _ROW))
+    names = "".join(f"  {of.head}" if of.head == "use" else f"{of.head:>{of.cells}}" for of in columns(width))
+    return line(((f"     {fit('utilisation', bar_cells(width, _MOST_CURVE))}{names}", "dim"),), width)
 
 
 def row(scene: Scene, item: GpuHistory, width: int, selected: bool) -> Line:
     """Return one GPU as a line: its utilisation over the window, and the newest numbers."""
     gpu = item.newest
     back = "/select" if selected else ""
-    mark = scene.glyphs.live if gpu.used else " "
-    head: list[Span] = [(f"{gpu.index:>3}", f"strong{back}!b" if gpu.used else f"dim{back}"), (mark, f"accent{back}")]
+    begin, fill = head(gpu, scene.glyphs, back), (" ", f"text{back}")
     if gpu.error:
-        return line((*head, (f" {gpu.error}", f"bad{back}")), width, fill=(" ", f"text{back}"))
-    used = f"{gib(gpu.metric('memory_used_bytes'))} of {gib(gpu.metric('memory_total_bytes'))} GiB"
-    spans: list[Span] = [
-        *head,
-        (f" {_squeezed(item.curves.get('utilization', ()), _cells(width), scene)}", f"gpu{back}"),
-        (f"{percent(gpu.metric('utilization')):>7}", f"strong{back}"),
-        (f"{used:>17}", f"text{back}"),
-        (f"{number(gpu.metric('power_w'), 'W'):>7}{_celsius(gpu.metric('temperature_c')):>7}", f"dim{back}"),
-        (f"  {item.efficiency.title}", LIMITS.get(item.efficiency.id, "text").partition("!")[0] + back),
-    ]
-    return line(spans, width, fill=(" ", f"text{back}"))
+        return line((*begin, (gpu.error, f"bad{back}")), width, fill=fill)
+    curve = _squeezed(item.curves.get("utilization", ()), bar_cells(width, _MOST_CURVE), scene)
+    said = [column.says(gpu, item.efficiency) for column in columns(width)]
+    return line((*begin, (curve, f"gpu{back}"), *((text, style + back) for text, style in said)), width, fill=fill)
 
 
 def _squeezed(values: Sequence[Value], cells: int, scene: Scene) -> str:
@@ -254,6 +247,6 @@ def _squeezed(values: Sequence[Value], cells: int, scene: Scene) -> str:
     means: list[Value] = []
     for place in range(cells):
         part = values[place * len(values) // cells : max(place + 1, (place + 1) * len(values) // cells)]
-        known = [value for value in part if not isinstance(value, NA)]
-        means.append(sum(known) / len(known) if known else NA("not measured at that time"))
+        measured = [value for value in part if not isinstance(value, NA)]
+        means.append(sum(measured) / len(measured) if measured else NA("not measured at that time"))
     return curve(means, 1, "gpu", scene.glyphs)[0][0][0]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.collectors.gpu.metrics import DEVICE_METRICS
 from gputop.model import NA
 from gputop.tui import history
 from gputop.tui.missing import sentences
@@ -14,7 +15,7 @@ from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, still, until
 
 
-@pytest.mark.parametrize(("gpus", "size"), [(1, (160, 48)), (2, (160, 48)), (2, (80, 24)), (1, (80, 24))])
+@pytest.mark.parametrize(("gpus", "size"), [(1, (160, 48)), (2, (160, 48)), (1, (80, 24))])
 async def test_one_or_two_gpus_are_shown_in_full(gpus: int, size: tuple[int, int]) -> None:
     async with running(FakeSource(gpus=gpus), size) as (app, pilot):
         await pilot.press("d")
@@ -24,15 +25,17 @@ async def test_one_or_two_gpus_are_shown_in_full(gpus: int, size: tuple[int, int
         assert page(app).count("SM 1980 MHz") == gpus
 
 
-@pytest.mark.parametrize(("gpus", "size"), [(8, (160, 48)), (16, (160, 48)), (16, (80, 24)), (3, (80, 24))])
+@pytest.mark.parametrize(
+    ("gpus", "size"), [(8, (160, 48)), (16, (160, 48)), (16, (80, 24)), (2, (80, 24)), (3, (80, 24))]
+)
 async def test_more_gpus_are_listed_and_the_chosen_one_is_shown_in_full(gpus: int, size: tuple[int, int]) -> None:
     async with running(FakeSource(gpus=gpus), size) as (app, pilot):
         await pilot.press("d")
         await until(pilot, lambda: f"{gpus}, the program's own first" in page(app))
         rows = [row.split()[0] for row in page(app).splitlines()[2 : 2 + gpus]]
         assert rows == [f"{index}●" for index in range(gpus)]
-        await pilot.press("down", "down")
-        await until(pilot, lambda: "GPU 2 · NVIDIA H200" in page(app))
+        await pilot.press(*["down"] * (gpus - 1))
+        await until(pilot, lambda: f"GPU {gpus - 1} · NVIDIA H200" in page(app))
         await pilot.press("escape")
         assert not isinstance(app.screen, Gpus)
 
@@ -62,7 +65,24 @@ def test_energy_throttling_and_what_is_missing() -> None:
     assert "7200 J, 2.00 Wh since attach" in shown
     assert "power cap 12.5 %" in shown
     assert "no fan here: fan" in shown
-    assert "thermal" not in shown.replace("thermal (", "")
+    (throttled,) = [row for row in shown.splitlines() if "throttled  " in row]
+    assert "thermal" not in throttled
+
+
+def test_every_number_of_the_driver_is_on_the_screen() -> None:
+    """NVLink, video engines, ECC, MIG and GPM each have their place; what is missing has its reason there too."""
+    scene = still("starved")
+    item = FakeSource().gpu_history(scene.summary.window, 40)[0]  # type: ignore[union-attr]
+    numbers = dict.fromkeys(DEVICE_METRICS, 0.5) | {"mig_mode": 0.0, "nvlink_rx_bps": 3e6, "nvlink_tx_bps": 4e6}
+    full = replace(item, newest=replace(item.newest, metrics=dict(numbers)))
+    bare = replace(item, newest=replace(item.newest, metrics=dict.fromkeys(DEVICE_METRICS, NA("none of it here"))))
+    for size in ((160, 47), (80, 23)):
+        shown = " ".join(" ".join(text for text, _ in row) for row in history.block(scene, full, 60, *size))
+        for words in ("NVLink", "encoder 50 %, decoder 50 %", "0 uncorrected", "off", "occupancy 50 %, FP32 50 %"):
+            assert words in shown, words
+        drawn = history.block(scene, bare, 60, *size)
+        told = " ".join(" ".join("".join(text for text, _ in row) for row in drawn).split())
+        assert all(label in told for label in ("NVLink ↓", "enc", "ECC", "MIG", "occupancy", "tensor")), told
 
 
 def test_reasons_are_told_once_for_all_gpus() -> None:

@@ -108,7 +108,7 @@ def test_a_value_that_cannot_be_read_gives_the_reason_and_no_number() -> None:
 
 def test_a_lost_gpu_keeps_its_row() -> None:
     shown = _text(still("exotic"), "gpus", 100, 17)
-    assert "  5 GPU is lost: reset it or reboot" in shown
+    assert "  5● GPU is lost: reset it or reboot" in shown
     assert " 15 " in shown
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gputop.model import NA, GpuReading, Value
 from gputop.tui.bars import meter
 from gputop.tui.cells import Line, Span, fit, gib, line, number, percent, size, width_of, wrap
+from gputop.tui.gpu_list import LIMITS, bar_cells, columns, head, in_brief, names
 from gputop.tui.layout import TWO_COLUMNS, right_width
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.view import Scene
@@ -18,8 +19,6 @@ _OLD = 3.0
 #: Rows for the reason why there is no GPU.
 _MOST_REASON = 3
 _LABEL, _VALUE, _MORE, _MOST_BAR = 7, 17, 17, 24
-#: What limits a GPU, by `efficiency.RULES`, to the style it is told in.
-LIMITS = {"throttled": "warn!b", "ineffective": "warn!b", "idle": "dim", "unknown": "dim"}
 #: What GPM says about the use of the GPU while it is busy: metric, label, and label where room is scarce.
 _EFFICIENCY = (
     ("sm_active", "SM active", "SM"),
@@ -200,33 +199,27 @@ def _rate(gpu: GpuReading, name: str) -> str:
 
 
 def _listed(scene: Scene, gpus: Sequence[GpuReading], width: int, height: int) -> list[Line]:
+    """Return a line for each GPU; those for which there is no room share the last one."""
     room = height - 1
     shown = gpus if len(gpus) <= room else gpus[: max(0, room - 1)]
-    title: list[Span] = [
-        ("GPUs", "strong!b"),
-        (f" {scene.glyphs.dot} {len(gpus)} {scene.glyphs.times} {gpus[0].name}", "title"),
-    ]
+    title: list[Span] = [("GPUs", "strong!b"), (f" {scene.glyphs.dot} {names(gpus, scene.glyphs)}", "title")]
+    if any(gpu.used for gpu in gpus):
+        title.append((f" {scene.glyphs.dot} {scene.glyphs.live} used by this program", "accent"))
     lines = [rule(scene, title, width, _age(scene))]
     lines += [_listed_one(scene, gpu, width) for gpu in shown]
     if len(shown) < len(gpus):
-        lines.append(line(((f"  {len(gpus) - len(shown)} more", "dim"),), width))
+        lines.append(line(in_brief(gpus[len(shown) :], width), width, [("d all", "dim")]))
     return lines
 
 
 def _listed_one(scene: Scene, gpu: GpuReading, width: int) -> Line:
-    head: Span = (f"{gpu.index:>3} ", "strong!b" if gpu.used else "dim")
+    begin = head(gpu, scene.glyphs)
     if gpu.error:
-        return line((head, (gpu.error, "bad")), width)
-    util, used, total = gpu.metric("utilization"), gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes")
-    cells = max(4, min(24, (width - 46) // 2))
-    spans: list[Span] = [head, *_small(scene, util, "gpu", cells), (f"{percent(util):>6}  ", "text")]
-    spans += [*_small(scene, _ratio(used, total), "memory", cells), (f"{_of(used, total):>16} ", "text")]
-    tail = [(f"{number(gpu.metric('power_w'), 'W'):>6} {number(gpu.metric('temperature_c'), '°C'):>6}", "dim")]
-    return line(spans, width, tail)
-
-
-def _small(scene: Scene, share: Value, style: str, cells: int) -> Line:
-    return meter([] if isinstance(share, NA) else [(style, share)], cells, scene.glyphs)
+        return line((*begin, (gpu.error, "bad")), width)
+    found = scene.summary.efficiency.get(gpu.index) if scene.summary else None
+    busy = gpu.metric("utilization")
+    bar = meter([] if isinstance(busy, NA) else [("gpu", busy)], bar_cells(width, _MOST_BAR), scene.glyphs)
+    return line((*begin, *bar, *(column.says(gpu, found) for column in columns(width))), width)
 
 
 PANEL = Panel("gpus", "right", 4, _rows, _draw)

@@ -189,7 +189,9 @@ class _Curve(NamedTuple):
 
 def _curves(scene: Scene, timeline: Timeline) -> list[_Curve]:
     """Return the curves, the most telling first."""
-    found = [_gpu_curve(series) for series in timeline.gpus[:_MOST_GPUS]]
+    own = {f"GPU {gpu.index}" for gpu in scene.summary.gpus if gpu.used} if scene.summary else set()
+    own_first = sorted(timeline.gpus, key=lambda series: series.label not in own)
+    found = [_gpu_curve(series) for series in own_first[:_MOST_GPUS]]
     found.append(_cpu_curve(scene, timeline.cpu))
     if len(timeline.gpus) == len(timeline.gpu_memory) == 1:
         found.append(_memory_curve(scene, timeline.gpu_memory[0]))

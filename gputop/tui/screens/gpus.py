@@ -20,8 +20,9 @@ from gputop.tui.screens.sheet import Sheet
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
-#: GPUs that are shown in full side by side; rows of a block that are worth showing; rows above the list.
-_FULL, _LEAST, _HEAD = 2, 5, 2
+#: GPUs that are shown in full one above the other, and the rows that each of them needs; rows of a block that are
+#: worth showing below a list; rows above the list.
+_FULL, _ROOM, _LEAST, _HEAD = 2, 14, 5, 2
 
 
 class Gpus(Sheet[None]):
@@ -78,9 +79,13 @@ class Gpus(Sheet[None]):
             words = missing(scene)
             return [rule(scene, [("GPUs", "strong!b")], width), line(((f"  {words}", "dim"),), width)]
         each = height // len(items)
-        if len(items) <= _FULL and each >= _LEAST:
+        if not self._is_list(height):
             return [row for item in items for row in history.block(scene, item, self._seconds, width, each)]
         return self._listed(width, height)
+
+    def _is_list(self, height: int) -> bool:
+        count = len(self._items)
+        return count > _FULL or (count > 1 and height // count < _ROOM)
 
     def _listed(self, width: int, height: int) -> list[Line]:
         scene, count = self._gputop.scene, len(self._items)
@@ -120,5 +125,5 @@ class Gpus(Sheet[None]):
     def on_click(self, event: events.Click) -> None:
         """Choose the GPU clicked."""
         place = self._top + event.y - _HEAD
-        if len(self._items) > _FULL and _HEAD <= event.y < _HEAD + self._page and place < len(self._items):
+        if self._is_list(self.size.height - 1) and _HEAD <= event.y < _HEAD + self._page and place < len(self._items):
             self.action_move(place - self._place)
