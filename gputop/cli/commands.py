@@ -117,14 +117,27 @@ def _diff(invocation: Invocation) -> int:
 
 
 def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
+    from gputop.snapshot import formats
+
     add_target(parser, recording="a recording to take the trace from")
+    parser.epilog = _ENDINGS + "\n".join(f"  {' '.join(item.endings):<26}{item.title}" for item in formats.FORMATS[1:])
     parser.add_argument(
         "-o", dest="trace", type=Path, required=True, metavar="TRACE", help="the trace; its ending decides the format"
     )
-    add_duration(parser, 5.0, "seconds in the trace (default 5)")
+    add_duration(parser, 5.0, "seconds in the trace (default 5; torch's own at most 30)")
     parser.add_argument("--stacks", action="store_true", help="torch traces: Python functions too (4 times the size)")
     parser.add_argument("--shapes", action="store_true", help="torch traces: the operators' input shapes too")
     parser.add_argument("--yes", action="store_true", help="may switch on torch's tracing inside the running program")
+
+
+_ENDINGS = """\
+torch's own trace, where the program lets it be taken, has the operators, CUDA calls, kernels and copies; without it the
+trace is made of what gputop samples. Both have stacks, states, CPU, memory and GPU counters. The program's ranks are
+all traced, a file each and an index. Memory is in it as counters; torch tells its own allocations to no one outside.
+
+what the name may end in, each also with .gz:
+  .json                     a trace for Perfetto; .pt.trace.json.gz for HTA and TensorBoard
+"""
 
 
 def _snapshot(invocation: Invocation) -> int:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from gputop.cli.arguments import Invocation
 from gputop.cli.watch import watching
+from gputop.engine.answers import Answers
 from gputop.engine.replay import Replay
 from gputop.errors import OK
+from gputop.snapshot.camera import TORCH
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options
 
@@ -36,6 +38,7 @@ def _live(invocation: Invocation) -> int:
         saved = watch.engine.snapshot(flags.trace, 0.0, options, _progress, _consent(flags.yes))
         watch.engine.stop()
         _tell(saved)
+        _read(watch.engine, saved[0])
         return watch.exit_code()
 
 
@@ -54,6 +57,13 @@ def _consent(given: bool) -> Callable[[str], bool]:
 def _progress(sentence: str) -> None:
     if sys.stderr.isatty():
         print(f"\r\x1b[K{sentence}", end="", file=sys.stderr, flush=True)
+
+
+def _read(answers: Answers, saved: Saved) -> None:
+    """Print what a torch trace shows."""
+    if saved.what == TORCH:
+        for sentence in answers.reading(saved):
+            print(f"  {sentence}", file=sys.stderr)
 
 
 def _tell(saved: tuple[Saved, ...]) -> None:

@@ -27,6 +27,8 @@ from gputop.store import Store
 
 #: HTA and TensorBoard's plugin look for this ending.
 TORCH_ENDING = ".pt.trace.json.gz"
+#: What a file with torch's own trace is called.
+TORCH = "torch trace"
 _OPENS = "open it at ui.perfetto.dev"
 _LOOK_EVERY_S = 0.5
 
@@ -106,7 +108,7 @@ class Camera:
 
         With torch in the target its own trace is taken, with ours in it: one file for each of `processes` that can
         be traced (all ranks of a job), and an index when there are several. When that fails the sampled trace is
-        saved alone, and `progress` says why.
+        saved alone, and says why.
 
         Args:
             processes: the target first.
@@ -140,8 +142,9 @@ class Camera:
             write.check(path)
         start = time.monotonic()
         traces: tuple[Trace, ...] = ()
+        why = ""
         if path is None or formats.of(path).document is sampled.document:
-            traces = self._traces(processes, options, wait, progress, consent)
+            traces, why = self._traces(processes, options, wait, progress, consent)
             for trace in traces:
                 files.callback(trace.file.close if trace.file else lambda: None)
         end = time.monotonic() if traces else max(time.monotonic(), start + options.seconds)
@@ -149,23 +152,24 @@ class Camera:
         epoch = time.time() - time.monotonic()
         if not traces:
             path = path if path is not None else flight.default_path(session)
-            return (flight.save(self.store, window, path, progress, epoch),)
+            return (replace(flight.save(self.store, window, path, progress, epoch), why=why),)
         shot = flight.shoot(self.store, window, epoch)
         return _written(traces, shot, path, progress)
 
     def _traces(
         self, processes: Sequence[ProcessInfo], options: Options, wait: Wait, progress: Progress, consent: Consent
-    ) -> tuple[Trace, ...]:
-        """Return torch's traces; none, after saying why, when there are none."""
+    ) -> tuple[tuple[Trace, ...], str]:
+        """Return torch's traces; none, and why, when there are none."""
         try:
             if options.seconds > LONGEST_S:
-                raise SnapshotError(f"torch traces are at most {LONGEST_S:g} s long: a sampled one is taken")
-            return shoot.record(processes, self._policy, options, wait, progress, consent, self._helpers)
+                raise SnapshotError(f"torch traces are at most {LONGEST_S:g} s long")
+            return shoot.record(processes, self._policy, options, wait, progress, consent, self._helpers), ""
         except SnapshotError as error:
-            progress(f"{error.what}; {error.remedy}" if error.remedy else error.what)
+            why = f"{error.what}; {error.remedy}" if error.remedy else error.what
         except OSError as error:
-            progress(f"no torch trace: {error.strerror or error}")
-        return ()
+            why = error.strerror or str(error)
+        progress(f"no torch trace: {why}")
+        return (), why
 
 
 def _written(traces: Sequence[Trace], shot: Shot, path: Path | None, progress: Progress) -> tuple[Saved, ...]:
@@ -182,7 +186,7 @@ def _written(traces: Sequence[Trace], shot: Shot, path: Path | None, progress: P
             own = replace(shot, pids=_family(trace, traces, shot)) if many else shot
             parts = merge.document(trace.file, own, trace.process, trace.own_pid, len(traces))
             size = write.write(where, parts, progress)
-            saved.append(Saved(where, size, "torch trace", _OPENS, shot.window))
+            saved.append(Saved(where, size, TORCH, _OPENS, shot.window))
             row |= {"path": where.name, "bytes": size}
     if many:
         saved.append(_index(saved[0], path, rows, shot))

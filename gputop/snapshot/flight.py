@@ -32,6 +32,7 @@ class Saved:
         path, bytes: where it is and its size.
         what: what it is ("sampled trace"), and `opens` what opens it.
         window: the time it covers.
+        why: of a sampled trace, why it is not torch's, and what gives more.
     """
 
     path: Path
@@ -39,12 +40,14 @@ class Saved:
     what: str
     opens: str
     window: Window
+    why: str = ""
 
     @property
     def sentence(self) -> str:
-        """Return the line for the screen."""
+        """Return what the screen says of it, a line or two."""
         size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e6 else f"{self.bytes / 1e3:.0f} kB"
-        return f"{self.what}: {self.path} ({size}); {self.opens}"
+        why = f"\nno torch trace: {self.why}" if self.why else ""
+        return f"{self.what}: {self.path} ({size}); {self.opens}{why}"
 
 
 def default_path(session: Session, ending: str = ".sampled.json.gz", now: float | None = None) -> Path:

@@ -106,3 +106,8 @@ def test_default_name_is_new_and_here(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_default_name_is_in_the_state_directory_when_here_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/proc")
     assert flight.default_path(shots.session()).parent == config.state_dir()
+
+
+def test_a_sampled_trace_says_why_it_is_not_torchs(tmp_path: Path) -> None:
+    saved = flight.Saved(tmp_path / "a.json", 81_000, "sampled trace", "open it", Window(0, 1), "gdb is not installed")
+    assert saved.sentence.splitlines()[1] == "no torch trace: gdb is not installed"

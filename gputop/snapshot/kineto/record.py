@@ -36,8 +36,7 @@ WRITING_S = 120.0
 #: program's own then ends with an IndexError (torch 2.13, two of five tries). So a program that is seen to use
 #: it is left alone.
 _TAKEN = (
-    "a profiler records in it already, its own torch.profiler or another tool, and a second one could make that fail: "
-    "a sampled trace is taken"
+    "a profiler records in it already, its own torch.profiler or another tool, and a second one could make that fail"
 )
 
 _LOOK_EVERY_S = 0.1

@@ -45,6 +45,7 @@ class Route:
         needs_consent: something would be run inside the target.
         remedy: how to get more, empty when there is no more.
         torch: what was found in the process.
+        reason: why only the sampled one is possible.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Route:
     needs_consent: bool = False
     remedy: str = ""
     torch: Torch | None = None
+    reason: str = ""
 
     @property
     def hint(self) -> str:
@@ -101,7 +103,8 @@ def availability(process: ProcessInfo, policy: Policy) -> Route:
 
 
 def _sampled(reason: str, remedy: str = "", torch: Torch | None = None) -> Route:
-    return Route(SAMPLED, f"{_SAMPLED}, without operators and kernels: {reason}", remedy=remedy, torch=torch)
+    sentence = f"{_SAMPLED}, without operators and kernels: {reason}"
+    return Route(SAMPLED, sentence, remedy=remedy, torch=torch, reason=reason)
 
 
 def _refusals(process: ProcessInfo, torch: Torch, policy: Policy) -> Iterator[Route]:

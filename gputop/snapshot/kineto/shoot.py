@@ -63,9 +63,9 @@ def record(
     """
     target, route = best(processes, policy)
     if route.torch is None or route.kind not in (READY, *enable.WAYS):
-        raise SnapshotError(route.sentence, route.remedy)
+        raise SnapshotError(route.reason, route.remedy)
     if route.needs_consent and not consent(route.sentence):
-        raise SnapshotError("torch tracing stays off: a sampled trace is taken")
+        raise SnapshotError("its tracing stays off, as you wanted", route.remedy)
     try:
         shared = _shared(target.pid, route)
     except OSError as error:
