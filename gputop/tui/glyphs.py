@@ -31,6 +31,7 @@ class Glyphs:
     meter: tuple[str, str, str]
     rule: str
     axis: str
+    side: str
     dot: str
     warn: str
     live: str
@@ -63,6 +64,7 @@ BRAILLE = Glyphs(
     meter=("━", "╾", "─"),
     rule="─",
     axis="┤",
+    side="│",
     dot="·",
     warn="▲",
     live="●",
@@ -89,6 +91,7 @@ ASCII = Glyphs(
     meter=("#", "#", "-"),
     rule="-",
     axis="|",
+    side="|",
     dot="-",
     warn="!",
     live="*",

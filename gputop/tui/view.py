@@ -83,11 +83,12 @@ class View:
     def _axis(self, span: Window, growing: bool) -> float:
         """Return the length of the time axis: as long as the user wants, or a round length that holds what is known.
 
-        What does not grow needs no room to grow into: there a quarter of the axis is a whole number of seconds.
+        What does not grow needs no room to grow into.
         """
         known = span.end - max(span.start, self.reset_at)
-        axes = _AXES if growing else (4.0 * math.ceil(known / 4),)
-        return next((axis for axis in axes if known <= axis < self.seconds), self.seconds)
+        if not growing and 0 < known < self.seconds:
+            return known
+        return next((axis for axis in _AXES if known <= axis < self.seconds), self.seconds)
 
 
 @dataclass

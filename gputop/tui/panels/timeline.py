@@ -8,6 +8,7 @@ from gputop.analysis.results import Headline, Series, Timeline, Window
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.model import NA, Value
+from gputop.tui import axis
 from gputop.tui.bars import Parts, curve, in_order, quantise, stack
 from gputop.tui.cells import Line, Span, clock_time, fit, gib, line, percent, width_of
 from gputop.tui.panels import marks
@@ -158,8 +159,9 @@ def _level(scene: Scene, row: int, height: int, left: int) -> Span:
         marks[height // 2] = "50 %"
     if left < 7:
         marks = {}
+    edge = scene.glyphs.axis if row in marks else scene.glyphs.side
     return (
-        f"{marks.get(row, ''):>{left - 2}} {scene.glyphs.axis if left >= 7 else ' '}",
+        f"{marks.get(row, ''):>{left - 2}} {edge if left >= 7 else ' '}",
         "faint" if row not in marks else "dim",
     )
 
@@ -232,11 +234,11 @@ def _drawn(scene: Scene, item: _Curve, width: int, height: int) -> list[Line]:
     count = width - left - right
     missing = count - len(item.values[-count:])
     shown = (NA("before the first sample"),) * missing + item.values[-count:]
-    axis = scene.glyphs.axis if left >= 7 else " "
     lines = []
     for row, cells in enumerate(curve(shown, height, item.style, scene.glyphs)):
         last = row == height - 1
-        head = f"{item.label[: left - 2] if last else '':>{left - 2}} {axis}"
+        edge = " " if left < 7 else scene.glyphs.axis if last else scene.glyphs.side
+        head = f"{item.label[: left - 2] if last else '':>{left - 2}} {edge}"
         tail = _tail(item, right) if last else ""
         lines.append(line(((head, "dim"), *cells, (tail, "text")), width))
     return lines
@@ -252,13 +254,8 @@ def _axis(scene: Scene, timeline: Timeline | None, width: int) -> Line:
     left, right = _gutters(width)
     count = width - left - right
     seconds = timeline.columns[-1].seconds * count if timeline and timeline.columns else scene.view.seconds
-    steps = 4 if count >= 60 else 2
-    text = ""
-    for step in range(steps):
-        label = f"{scene.glyphs.minus}{round(seconds * (steps - step) / steps, 1):g} s"
-        text += fit(label, count * (step + 1) // steps - count * step // steps)
     end = "now" if scene.view.paused is None else clock_time(scene.clock(scene.view.paused))
-    text = text[: count - len(end)] + end
+    text = axis.labels(seconds, count, scene.glyphs.minus, end)
     return line(((" " * left, "text"), *marks.over(scene, timeline, text)), width)
 
 
