@@ -54,7 +54,7 @@ def _rule(
 _COLLECTIVES = (
     "barrier monitored_barrier all_reduce all_reduce_coalesced all_gather all_gather_into_tensor all_gather_object "
     "broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor gather scatter all_to_all "
-    "all_to_all_single send recv batch_isend_irecv"
+    "all_to_all_single send recv batch_isend_irecv scatter_object_list gather_object all_gather_coalesced"
 )
 
 #: What is more telling comes first; of several frames that match, the rule that stands first here decides.
@@ -64,6 +64,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     _rule("torch-pin-thread", "idle.worker", "torch/utils/data/_utils/pin_memory.py", "do_one_step"),
     _rule("tf-data", "data.loader", "tensorflow/python/data/ops/iterator_ops.py", "_next_internal", also="gpu_wait"),
     _rule("grain", "data.loader", "grain/_src/python/data_loader.py", "__next__"),
+    _rule("grain-dataset", "data.loader", "grain/_src/python/dataset/transformations/prefetch.py", "__next__"),
     _rule("torch-distributed", "comm.torch", "torch/distributed/distributed_c10d.py", _COLLECTIVES, also="gpu_wait"),
     _rule("torch-wait-tensor", "comm.torch", "torch/distributed/_functional_collectives.py", "wait_tensor wait"),
     _rule("vllm-engine", "gpu_wait.await", "vllm/v1/executor/multiproc_executor.py", "result get_response"),

@@ -30,7 +30,7 @@ def observation(fields: dict[str, Any]) -> Observation:
     return Observation(**{**fields, "chain": chain})
 
 
-NATIVE = [example for name in ("h200", "here", "stand_in") for example in read(name)]
+NATIVE = [example for name in ("h200", "here", "stand_in", "documented") for example in read(name)]
 FRAMES = read("frames")
 
 
@@ -46,8 +46,10 @@ def test_example_matches_its_rule_first(example: dict[str, Any]) -> None:
     assert classify(seen) == Classified(rule.state, rule.kind)
 
 
-def test_every_rule_has_an_example() -> None:
-    assert {rule.id for rule in RULES} == {example["rule"] for example in NATIVE}
+def test_every_rule_has_an_example_that_was_seen() -> None:
+    """Documentation alone is not enough; the stand-in libraries at least run."""
+    seen = [example for example in NATIVE if not example["origin"].startswith("documentation")]
+    assert {rule.id for rule in RULES} == {example["rule"] for example in seen}
 
 
 def test_every_frame_rule_and_cuda_call_is_used_by_an_example() -> None:
