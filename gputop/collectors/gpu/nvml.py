@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gputop.collectors.gpu import pci
+from gputop.collectors.gpu import holders, pci
 from gputop.collectors.gpu.backend import Remark, Seen, Unavailable, Watched, unread
+from gputop.collectors.gpu.holders import Holders
 from gputop.collectors.gpu.nvml_counters import Counters, Energy
 from gputop.collectors.gpu.nvml_gpm import Gpm
 from gputop.collectors.gpu.nvml_gpu import Clocks, Identity, NvmlGpu
@@ -20,9 +21,15 @@ from gputop.collectors.gpu.nvml_reads import READS, Part
 
 _ASLEEP = "asleep; reading it would wake it"
 
+_ON_THE_HOST = "run gputop on the host, or start the container with --pid=host"
 _FOREIGN_PIDS = Remark(
     "the driver lists processes by pids of another PID namespace, so this program's part of the GPU is not known",
-    "run gputop on the host, or start the container with --pid=host",
+    _ON_THE_HOST,
+)
+_INFERRED = Remark(
+    "the driver does not list this program's pids (another PID namespace): its GPUs are those that it has mapped, and "
+    "numbers of its own are shown for those that nobody else uses",
+    _ON_THE_HOST,
 )
 _WSL_PIDS = Remark("under WSL the driver lists processes by Windows' numbers: this program's part is not known")
 _SHARED_MEMORY = Remark("a GPU has no memory of its own: its memory figures are those of the whole machine")
@@ -41,6 +48,7 @@ class NvmlBackend:
         wall: Callable[[], float] = time.time,
         load: Callable[[], Any] = load,
         devices: Path = pci.DEVICES,
+        proc: Path = holders.PROC,
     ) -> None:
         self._stopping = stopping
         self._clocks = Clocks(clock, wall)
@@ -50,6 +58,7 @@ class NvmlBackend:
         self._library: Library | None = None
         self._gpus: list[NvmlGpu] = []
         self._instances: Instances | None = None
+        self._maps = holders.Maps(clock, proc)
 
     def probe(self) -> int:
         """Open NVML and return the number of GPUs, or that of the sleeping ones when all of them are.
@@ -73,16 +82,19 @@ class NvmlBackend:
                 yield from (_sleeping(index, address) for index, address in enumerate(self._addresses))
                 return
             self._open()
+        mapped = self._mapped(watched)
         try:
             for gpu in self._gpus:
-                yield from self._read(gpu, watched)
+                yield from self._read(gpu, watched, mapped)
         except Failure as failure:
             raise Unavailable(f"the NVIDIA driver was unloaded (NVML error {failure.code})", retry_s=5.0) from None
 
     def remarks(self) -> Mapping[str, Remark]:
         """Tell of pids that cannot be matched, and of memory that is shared with the machine."""
         found = {}
-        if any(gpu.processes.usage.foreign for gpu in self._gpus):
+        if any(gpu.processes.usage.inferred for gpu in self._gpus):
+            found["pid-namespace"] = _INFERRED
+        elif any(gpu.processes.usage.foreign for gpu in self._gpus):
             found["pid-namespace"] = _WSL_PIDS if self._library and self._library.wsl else _FOREIGN_PIDS
         if any(gpu.metrics["memory_shared"] == 1.0 for gpu in self._gpus):
             found["shared-memory"] = _SHARED_MEMORY
@@ -123,12 +135,19 @@ class NvmlBackend:
 
         return NvmlGpu(library, Identity(index, name=f"GPU {index}"), find, parts, self._clocks, count)
 
-    def _read(self, gpu: NvmlGpu, watched: Watched) -> Iterator[Seen]:
+    def _mapped(self, watched: Watched) -> Holders | None:
+        """Return who has which GPU mapped, once the driver's lists have been read and name none of the processes."""
+        usages = [gpu.processes.usage for gpu in self._gpus if gpu.processes.asked]
+        if not usages or any(usage.matched for usage in usages):
+            return None
+        return self._maps.holders(watched)
+
+    def _read(self, gpu: NvmlGpu, watched: Watched, mapped: Holders | None) -> Iterator[Seen]:
         index = gpu.identity.index
         if len(self._addresses) == len(self._gpus) and pci.asleep(self._addresses[index], self._devices):
             yield _sleeping(index, gpu.identity.uuid or self._addresses[index], gpu.identity.name)
             return
-        yield gpu.read(watched)
+        yield gpu.read(watched, mapped)
         if self._instances:
             for instance in self._instances.of(gpu):
                 yield instance.read(watched)

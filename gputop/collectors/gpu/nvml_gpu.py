@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputop.collectors.gpu.backend import Curve, Seen, Watched, unread
+from gputop.collectors.gpu.holders import Holders
 from gputop.collectors.gpu.metrics import DEVICE_METRICS
 from gputop.collectors.gpu.nvml_gpm import Gpm
 from gputop.collectors.gpu.nvml_library import ABSENT, FATAL, NOT_SUPPORTED, UNINITIALIZED, Failure, Library
@@ -72,8 +73,8 @@ class NvmlGpu:
         self._curve_end = float("-inf")
         self._was_busy = False
 
-    def read(self, watched: Watched) -> Seen:
-        """Ask for what is due and return all that is known.
+    def read(self, watched: Watched, holders: Holders | None = None) -> Seen:
+        """Ask for what is due and return all that is known; `holders` where the driver's lists name none of `watched`.
 
         Raises:
             Failure: the driver is gone (`UNINITIALIZED`); any other trouble is told by the reading.
@@ -87,7 +88,7 @@ class NvmlGpu:
             if failure.code == UNINITIALIZED:
                 raise
             return self._failed(failure)
-        use, others = self.processes.use(watched)
+        use, others = self.processes.use(watched, holders.get(self._minor(), frozenset()) if holders else frozenset())
         who = self.identity
         return Seen(GpuReading(who.index, who.uuid, who.name, self._best(), use, others, throttle), curve)
 
@@ -96,6 +97,13 @@ class NvmlGpu:
         for part in self._parts:
             if isinstance(part, Gpm):
                 part.release(self._library)
+
+    def _minor(self) -> int:
+        """Return N of this GPU's /dev/nvidiaN, -1 when the driver does not tell."""
+        try:
+            return int(self._library.call("nvmlDeviceGetMinorNumber", self.handle))
+        except Failure:
+            return -1
 
     def _open(self) -> None:
         """Get the handle; only every few seconds when that fails."""

@@ -40,8 +40,9 @@ class Processes:
     every = 1.0
 
     def __init__(self, reason: Callable[[int], NA]) -> None:
-        """`reason` puts a return code into words."""
+        """`reason` puts a return code into words; `asked` once the driver was."""
         self.usage = Usage()
+        self.asked = False
         self._reason = reason
         self._running: Running = NA("not read yet")
         self._sampled: NA | None = NA("not read yet")
@@ -55,6 +56,7 @@ class Processes:
         Raises:
             Failure: the GPU is lost or the driver gone.
         """
+        self.asked = True
         self._running = self._lists(library, handle)
         rows: Iterable[Row] = ()
         self._sampled = None
@@ -66,9 +68,10 @@ class Processes:
             self._sampled = self._reason(failure.code)
         self.usage.add(now, self._running, rows)
 
-    def use(self, watched: Watched) -> tuple[GpuUse, Value]:
-        """Return the watched processes' part, and the number of the others."""
-        return self.usage.of(watched, self._running, self._sampled), self.usage.others(watched, self._running)
+    def use(self, watched: Watched, holders: Watched = frozenset()) -> tuple[GpuUse, Value]:
+        """Return the watched processes' part, and the number of the others; `holders` have this GPU mapped."""
+        use = self.usage.of(watched, self._running, self._sampled, holders)
+        return use, self.usage.others(watched, self._running, holders)
 
     def _lists(self, library: Library, handle: Any) -> Running:
         """Merge the lists of compute, graphics and MPS clients; one process may be in several."""
