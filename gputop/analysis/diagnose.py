@@ -153,7 +153,10 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "No look inside",
         lambda facts: _from(0.5, detail(facts, *UNREAD)),
         sentences.unreadable,
-        ("gputop doctor tells what this user may look into, and what gives the right", "CPU, memory and GPU use hold"),
+        (
+            "gputop doctor tells what this user may look into, and what gives the right",
+            "CPU, memory and GPU figures are right all the same",
+        ),
     ),
     Diagnosis(
         "data-bound",

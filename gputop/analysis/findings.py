@@ -42,6 +42,8 @@ _KINDS = {
     "io.socket": "the network or a socket",
     "io.disk": "the disk",
     "io.tty": "the terminal",
+    "lock.python": "a lock",
+    "lock.mutex": "a lock",
     "lock.queue": "a queue",
     "lock.join": "a thread to end",
     "lock.future": "a future",
@@ -145,7 +147,10 @@ def where(row: FunctionRow | None) -> tuple[str, str]:
     """Name a function and its place, in two parts (" in decode", " (data.py:31)"); both empty without one."""
     if row is None:
         return "", ""
-    return f" in {_short(row.name)}", f" ({_short(os.path.basename(row.file))}:{row.line})" if row.line else ""
+    return (
+        f" in {_short(row.name.rpartition('.<locals>.')[2])}",
+        f" ({_short(os.path.basename(row.file))}:{row.line})" if row.line else "",
+    )
 
 
 def spends(facts: Facts, *states: str) -> str:
@@ -210,11 +215,11 @@ def _split(headline: Headline) -> str:
 
 
 def _part(state: str, share: float, kinds: Mapping[str, float]) -> str:
-    """Return "lock 80 % (event)": the kind where most of the state is one."""
+    """Return "lock 80 % (an event)": the kind where most of the state is one."""
     mine = {kind: part for kind, part in kinds.items() if kind.startswith(f"{state}.")}
     most = max(mine, key=mine.__getitem__, default="")
-    kind = f" ({most.partition('.')[2].replace('_', ' ')})" if mine.get(most, 0.0) > 0.67 * share else ""
-    return f"{BY_ID[state].label} {percent(share)}{kind}"
+    kind = _KINDS.get(most, most.partition(".")[2].replace("_", " "))
+    return f"{BY_ID[state].label} {percent(share)}" + (f" ({kind})" if mine.get(most, 0.0) > 0.67 * share else "")
 
 
 def _functions(facts: Facts) -> list[str]:

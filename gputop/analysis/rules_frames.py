@@ -101,7 +101,11 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("pool", "", r"(blas_thread_server|_ZN3c1010ThreadPool9main_loop|thread_main$)"),
     FrameRule("pool_loop", r"(libgomp|libomp|libiomp)"),
     FrameRule("pool_loop", "", r"blas_thread_server"),
-    FrameRule("autograd_worker", "", r"_ZN5torch8autograd(6Engine11thread_main|10ReadyQueue3pop)"),
+    FrameRule(
+        "autograd_worker",
+        "",
+        r"_ZN5torch8autograd(6Engine11thread_(main|init)|6python12PythonEngine11thread_init|10ReadyQueue3pop)",
+    ),
     FrameRule("autograd_pop", "", r"_ZN5torch8autograd10ReadyQueue3pop"),
     FrameRule("autograd_call", "", r"_ZN5torch8autograd6Engine\d+execute"),
     FrameRule("xla", _XLA),

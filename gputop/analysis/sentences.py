@@ -148,7 +148,7 @@ def quota(_: Facts, cpus: CpuFacts) -> str:
 
 def few_cores(_: Facts, cpus: CpuFacts) -> str:
     """Say to how few cores the program is bound."""
-    return f"it may use {cpus.allowed} of {cpus.machine} cores; others are free"
+    return f"it may use {cpus.allowed} of {cpus.machine} cores while others idle"
 
 
 def taken_cores(_: Facts, cpus: CpuFacts) -> str:
@@ -158,7 +158,7 @@ def taken_cores(_: Facts, cpus: CpuFacts) -> str:
 
 def own_cores(facts: Facts, cpus: CpuFacts) -> str:
     """Say how many cores the program's threads would fill."""
-    return f"its threads want {wanted_cores(facts):.1f} cores of {cpus.allowed}"
+    return f"its threads want {wanted_cores(facts):.1f} cores and may use {cpus.allowed}"
 
 
 def lock(facts: Facts) -> str:

@@ -180,7 +180,7 @@ CASES = (
         "Bound to few CPUs",
         facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5, 9.0)),
         facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(16, 1, 0.5, 0.5, 0.2)),
-        ("35 %", "it may use 1 of 16 cores; others are free"),
+        ("35 %", "it may use 1 of 16 cores while others idle"),
     ),
     Case(
         "starved",
@@ -194,7 +194,7 @@ CASES = (
         "Too few CPUs",
         facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(2, 2, 1.1, 0.9), others=CROWD),
         facts({"starved": 0.35, "python": 0.5}, cpus=CpuFacts(4, 4, 1.1, 0.9), others=CROWD),
-        ("35 %", "its threads want 3.9 cores of 2"),
+        ("35 %", "its threads want 3.9 cores and may use 2"),
     ),
     Case(
         "starved",

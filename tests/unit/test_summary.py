@@ -38,6 +38,7 @@ from tests.unit.analysis_tools import (
     STEP,
     SYNC,
     WORKER,
+    Seen,
     host,
     peeks,
     stacks,
@@ -138,17 +139,13 @@ PARKED = Observation(
 
 def test_in_backward_the_headline_follows_the_autograd_thread() -> None:
     """The main thread computes and waits by turns; a quarter of what the other does for it is native code."""
-    forth, back = (
-        [(at, at + 1.0, PYTHON) for at in range(0, 10, 2)],
-        [(at, at + 1.0, BACKWARD) for at in range(1, 10, 2)],
-    )
-    launches = [(at, at + 0.75, LAUNCH) for at in range(1, 10, 2)]
-    kernels = [(at + 0.75, at + 1.0, NATIVE) for at in range(1, 10, 2)]
-    parked = [(at, at + 1.0, PARKED) for at in range(0, 10, 2)]
-    worker = replace(
-        peeks(101, sorted(launches + kernels + parked, key=lambda row: row[0])), names={101: "pt_autograd_0"}
-    )
-    summary = summarise(stored(peeks(PID, sorted(forth + back, key=lambda row: row[0])), worker), WINDOW, columns=10)
+    mine: list[Seen] = []
+    theirs: list[Seen] = []
+    for at in range(0, 10, 2):
+        mine += [(at, at + 1.0, PYTHON), (at + 1.0, at + 2.0, BACKWARD)]
+        theirs += [(at, at + 1.0, PARKED), (at + 1.0, at + 1.75, LAUNCH), (at + 1.75, at + 2.0, NATIVE)]
+    worker = replace(peeks(101, theirs), names={101: "pt_autograd_0"})
+    summary = summarise(stored(peeks(PID, mine), worker), WINDOW, columns=10)
     assert summary.headline is not None
     assert summary.headline.states == pytest.approx({"python": 0.5, "gpu_api": 0.375, "native": 0.125})
     assert (summary.headline.compute, summary.headline.other_wait) == pytest.approx((1.0, 0.0))
