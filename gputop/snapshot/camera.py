@@ -19,7 +19,7 @@ from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
 from gputop.snapshot.kineto.route import READY, Policy, Route, availability
-from gputop.snapshot.kineto.settled import imports_are_over
+from gputop.snapshot.kineto.settled import imports_are_over, is_launcher
 from gputop.snapshot.kineto.shoot import Consent, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
@@ -71,16 +71,24 @@ class Camera:
         """Give a program that was just launched the time to import torch; return its route when that is over.
 
         Ends as soon as torch in it polls or its imports are over, at the latest after `seconds`; at once where no
-        program was prepared.
+        program was prepared. Of a launcher such as torchrun that goes for the ranks that it starts.
         """
         deadline = time.monotonic() + seconds
-        while self._launched is not None and (route := self.route(process)).kind != READY:
+        while self._launched is not None and self._may_import_torch(process):
             left = deadline - time.monotonic()
             progress(f"waiting for the program to import torch: {math.ceil(left)} s left")
-            over = left <= 0 or imports_are_over(self.store, process.pid, time.monotonic())
-            if over or not wait(time.monotonic() + min(left, _LOOK_EVERY_S)):
-                return route
+            if left <= 0 or not wait(time.monotonic() + min(left, _LOOK_EVERY_S)):
+                break
         return self.route(process)
+
+    def _may_import_torch(self, root: ProcessInfo) -> bool:
+        """Tell whether torch may still come in a process whose trace is wanted."""
+        now = time.monotonic()
+        wanted = [root]
+        if is_launcher(root):
+            wanted = [process for process in self.store.processes(now) if process.python and process.pid != root.pid]
+        undecided = (process for process in wanted if self.route(process).kind != READY)
+        return not wanted or not all(imports_are_over(self.store, process.pid, now) for process in undecided)
 
     def own_pids(self) -> tuple[int, ...]:
         """Return the helpers that live now, so that their CPU time is counted as ours."""

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from gputop.errors import SnapshotError
-from gputop.model import ProcessInfo, Window
+from gputop.model import ProcessBatch, ProcessInfo, Window
 from gputop.snapshot import camera as camera_module
 from gputop.snapshot import flight, sampled
 from gputop.snapshot.camera import Camera
@@ -242,6 +243,24 @@ def test_launched_program_gets_time_to_import_torch(monkeypatch: pytest.MonkeyPa
     assert camera.await_torch(shots.process(), 60.0, lambda until: False, told.append).kind == SAMPLED, "stopped"
     assert camera.await_torch(shots.process(), 0.0, lambda until: True, told.append).kind == SAMPLED, "time is over"
     assert told[0] == "waiting for the program to import torch: 60 s left"
+    camera.close()
+
+
+@pytest.mark.parametrize("ranks", [(), (4133,), (4133, 4134)])
+def test_a_launcher_gets_time_to_start_its_ranks(monkeypatch: pytest.MonkeyPatch, ranks: tuple[int, ...]) -> None:
+    """torchrun polls itself, before there are ranks, and never works with torch."""
+    root = replace(shots.process(), cmdline=("python", "-m", "torch.distributed.run", "train.py"))
+    polling = {root.pid, 4133}
+    monkeypatch.setattr(
+        camera_module, "availability", lambda process, _: Route(READY if process.pid in polling else SAMPLED, "")
+    )
+    camera = Camera(shots.story(), Policy())
+    camera.launch_environment({})
+    started = tuple(replace(root, pid=pid, ppid=root.pid, cmdline=("python", "train.py")) for pid in ranks)
+    camera.store.add(ProcessBatch(time.monotonic(), (root, *started)))
+    told: list[str] = []
+    camera.await_torch(root, 60.0, lambda until: len(told) < 3, told.append)
+    assert len(told) == (0 if ranks == (4133,) else 3), "no rank yet, or one of them still imports"
     camera.close()
 
 

@@ -93,7 +93,7 @@ def sentences(reading: Reading) -> Iterator[str]:
     if reading.seconds:
         yield from _of_torch(reading)
     else:
-        yield "nothing of torch's profiler is in this trace"
+        yield "torch recorded nothing in this trace: no operator, CUDA call or kernel"
     yield from _of_ours(reading.ours)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gputop.model import Window
+import os
+
+from gputop.model import ProcessInfo, Window
 from gputop.store import Segment, Store, ThreadKey
 
 #: Seconds without an import after which a program is taken to be at its work. Stacks come a second late, so that the
@@ -10,6 +12,14 @@ from gputop.store import Segment, Store, ThreadKey
 SETTLED_S = 1.5
 #: Python's import machinery, in every stack while a module is being imported.
 _IMPORT = "<frozen importlib"
+#: Programs that start the ranks of a job and do nothing with torch themselves, though some of them import it.
+LAUNCHERS = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"})
+
+
+def is_launcher(process: ProcessInfo) -> bool:
+    """Tell whether a process only starts others that work with torch."""
+    words = process.cmdline[:4]  # the interpreter, its flags, then the launcher
+    return any(os.path.basename(word) in LAUNCHERS for word in words)
 
 
 def imports_are_over(store: Store, pid: int, now: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from gputop.snapshot.write import Progress
 Consent = Callable[[str], bool]
 
 #: A polling process without any of these has done nothing with torch while it was recorded (torchrun's launcher).
-_OPERATOR = b'"cat": "cpu_op"'
+_WORK = re.compile(rb'"cat": "(cpu_op|cuda_runtime|cuda_driver|kernel|gpu_memcpy)"')
 _SMALL = 1 << 20
 
 
@@ -180,7 +181,7 @@ def _useful(traces: list[Trace]) -> tuple[Trace, ...]:
 def _is_idle(file: BinaryIO) -> bool:
     start = file.read(_SMALL)
     file.seek(0)
-    return len(start) < _SMALL and _OPERATOR not in start
+    return len(start) < _SMALL and _WORK.search(start) is None
 
 
 def _clean(shared: Shared, before: set[str], polls_there: bool) -> None:
