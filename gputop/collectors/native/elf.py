@@ -15,7 +15,12 @@ _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _MAX_PROGRAM_HEADERS = 256
 _MAX_SECTIONS = 16384
-_PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
+_PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+#: Device, inode, size, time of change.
+_IDENTITY = struct.Struct("<QQqq")
+#: A note begins with the sizes of its name and its content, and its type.
+_NOTE = struct.Struct("<III")
+_BUILD_ID, _MAX_NOTES = (3, b"GNU\0"), 4096
 _EXECUTABLE = 1
 
 
@@ -28,6 +33,9 @@ class Source(Protocol):
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes; fewer at the end, none where nothing can be read."""
+
+    def identity(self) -> bytes:
+        """Return what tells the file from all others, as long as it is not changed; empty for what is no file."""
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -45,6 +53,10 @@ class FileSource:
         except (OSError, OverflowError, ValueError):
             return b""
 
+    def identity(self) -> bytes:
+        found = os.fstat(self._fd)
+        return _IDENTITY.pack(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
     def close(self) -> None:
         os.close(self._fd)
 
@@ -57,6 +69,9 @@ class BytesSource:
 
     def read(self, offset: int, size: int) -> bytes:
         return self._data[offset : offset + size] if offset >= 0 else b""
+
+    def identity(self) -> bytes:
+        return b""
 
     def close(self) -> None:
         self._data = b""
@@ -99,6 +114,7 @@ class Image:
             raise ElfError("not an ELF image of this machine")
         self._section_headers, self._section_count = fields[11], min(fields[17], _MAX_SECTIONS)
         self.unwind_header: int | None = None
+        self._notes: list[tuple[int, int]] = []
         self.segments: tuple[Segment, ...] = self._read_segments(fields[10], min(fields[15], _MAX_PROGRAM_HEADERS))
 
     def _read_segments(self, offset: int, count: int) -> tuple[Segment, ...]:
@@ -109,9 +125,30 @@ class Image:
         for kind, flags, start, address, _, length, _, _ in _PROGRAM_HEADER.iter_unpack(whole):
             if kind == _PT_LOAD:
                 segments.append(Segment(start, address, length, bool(flags & _EXECUTABLE)))
+            elif kind == _PT_NOTE:
+                self._notes.append((start, length))
             elif kind == _PT_GNU_EH_FRAME:
                 self.unwind_header = address
         return tuple(segments)
+
+    def identity(self) -> bytes:
+        """Return what tells the file and its build from all others; empty for what is no file."""
+        identity = self._source.identity()
+        return identity and identity + self.build_id()
+
+    def build_id(self) -> bytes:
+        """Return what the linker calls this build, empty when it says nothing."""
+        for start, length in self._notes:
+            data = self._source.read(start, min(length, _MAX_NOTES))
+            at = 0
+            while at + _NOTE.size <= len(data):
+                names, size, kind = _NOTE.unpack_from(data, at)
+                name = at + _NOTE.size
+                content = name + (names + 3 & ~3)
+                if (kind, data[name : name + names]) == _BUILD_ID:
+                    return data[content : content + size]
+                at = content + (size + 3 & ~3)
+        return b""
 
     def close(self) -> None:
         """Give the source back; nothing can be read afterwards."""

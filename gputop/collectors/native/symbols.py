@@ -8,6 +8,7 @@ when they are asked for.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
 import resource
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from gputop.collectors.native.elf import Image, Section
+from gputop.collectors.native.symbol_cache import SymbolCache, open_cache
 
 _SYMBOL_SIZE = 24
 _MAX_SYMBOLS = 1 << 22
@@ -35,6 +37,8 @@ _COUNT = struct.Struct("<Q")
 _AT_A_TIME = 1 << 28
 #: CPU seconds and wall seconds that reading tables may take before it is given up.
 _READ_CPU_S, _READ_WALL_S = 60, 120
+#: CPU seconds that reading a table has to take for it to be kept on disk.
+_WORTH_KEEPING_S = 0.02
 _PR_SET_PDEATHSIG = 1
 
 
@@ -122,24 +126,21 @@ def _distinct(image: Image, values: list[int], names: list[int], ranks: list[int
         yield indices[0] if len(indices) == 1 else min(indices, key=preference)
 
 
-def _smallest(tables: Iterable[Symbols]) -> Iterator[Symbols]:
-    """Yield the tables of the smallest images, as many as one child reads at a time."""
-    total = 0
-    for table in sorted(tables, key=_image_bytes):
-        total += _image_bytes(table)
-        if total > _AT_A_TIME and total > _image_bytes(table):
-            return
-        yield table
-
-
 def _image_bytes(table: Symbols) -> int:
     return sum(segment.size for segment in table.image.segments)
 
 
 class SymbolReader:
-    """Reads symbol tables in a child process, one batch of them at a time."""
+    """Reads symbol tables in a child process, those that are wanted at a time.
 
-    def __init__(self) -> None:
+    The child hands a table over by sealing the file that it is in: then nothing can change or shorten it any more.
+
+    Args:
+        cached: use the user's cache of tables.
+    """
+
+    def __init__(self, cached: bool = True) -> None:
+        self._cached = cached
         self._child = 0
         self._deadline = 0.0
         self._reading: list[tuple[Symbols, int]] = []
@@ -150,63 +151,95 @@ class SymbolReader:
         return self._child
 
     def read(self, tables: Iterable[Symbols]) -> None:
-        """Begin to read the smallest of these tables, unless others are being read; ask again for the rest."""
-        if self._child or not (tables := list(_smallest(tables))):
+        """Begin to read these tables, unless others are being read; ask again for those that are not ready then."""
+        if self._child or not (tables := sorted(tables, key=_image_bytes)):
             return
         try:
-            self._reading = [(table, os.memfd_create("gputop-symbols", os.MFD_CLOEXEC)) for table in tables]
+            for table in tables:
+                self._reading.append((table, os.memfd_create("gputop-symbols", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)))
             self._deadline = time.monotonic() + _READ_WALL_S
             self._child = os.fork()
         except OSError:
-            self._finish(install=False)
+            self._let_go()
             return
         if self._child == 0:
             self._read_and_exit()
 
     def _read_and_exit(self) -> None:
         """Be the child."""
+        failed = True
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             resource.setrlimit(resource.RLIMIT_CPU, (_READ_CPU_S, _READ_CPU_S))
             os.nice(5)
-            for table, fd in self._reading:
-                with open(fd, "wb", closefd=False) as file:
-                    file.write(table_of(table.image))
+            _read_all(self._reading, open_cache() if self._cached else None)
+            failed = False
         finally:
             sys.stdout = sys.stderr = None
-            os._exit(0)
+            os._exit(failed)
 
     def poll(self) -> None:
-        """Take the tables when the child has ended; ends one that takes too long."""
+        """Take the tables that are there; ends a child that takes too long."""
         if not self._child:
             return
         if time.monotonic() > self._deadline:
             os.kill(self._child, signal.SIGKILL)
-        ended, _ = os.waitpid(self._child, os.WNOHANG)
+        ended, status = os.waitpid(self._child, os.WNOHANG)
+        self._take()
         if ended:
-            self._finish(install=True)
+            if status and self._reading:
+                # The first table that was not read has killed the child, if it was not the cache.
+                self._reading[0][0].install(memoryview(b""))
+                self._cached = False
+            self._let_go()
 
     def close(self) -> None:
         """End the child."""
         if self._child:
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-            self._finish(install=False)
+            self._let_go()
 
-    def _finish(self, install: bool) -> None:
-        """Take what was read. The first table that was not read has killed the child; those behind it get another."""
-        killer = None
-        for table, fd in self._reading:
-            data = _mapped(fd)
-            if not data and killer is None:
-                killer = table
-            if install and (data or table is killer):
-                table.install(data)
+    def _take(self) -> None:
+        """Install what has been handed over."""
+        done = [(table, fd) for table, fd in self._reading if fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE]
+        self._reading = [item for item in self._reading if item not in done]
+        for table, fd in done:
+            table.install(memoryview(mmap.mmap(fd, 0, prot=mmap.PROT_READ)))
+            os.close(fd)
+
+    def _let_go(self) -> None:
+        for _, fd in self._reading:
             os.close(fd)
         self._reading, self._child = [], 0
 
 
-def _mapped(fd: int) -> memoryview:
-    """Return the bytes of our own child's memfd; nobody can shorten it any more."""
-    size = os.fstat(fd).st_size
-    return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ)) if size else memoryview(b"")
+def _read_all(reading: Iterable[tuple[Symbols, int]], cache: SymbolCache | None) -> None:
+    """Hand over the tables that are in the cache, then read the other ones, the smallest first, up to an amount."""
+    absent, total = [], 0
+    for table, fd in reading:
+        found = cache.load(table.image.identity()) if cache else b""
+        if found:
+            _hand_over(found, fd)
+        else:
+            absent.append((table, fd))
+    for table, fd in absent:
+        total += _image_bytes(table)
+        if total > _AT_A_TIME and total > _image_bytes(table):
+            return
+        _hand_over(_read_one(table.image, cache), fd)
+
+
+def _read_one(image: Image, cache: SymbolCache | None) -> bytes:
+    """Read a table, and keep it for the next time if it took long and the file is still the same."""
+    identity, started = image.identity(), time.process_time()
+    table = table_of(image)
+    if cache and identity and time.process_time() - started > _WORTH_KEEPING_S and identity == image.identity():
+        cache.store(identity, table)
+    return table
+
+
+def _hand_over(table: bytes, fd: int) -> None:
+    with open(fd, "wb", closefd=False) as file:
+        file.write(table)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
