@@ -10,6 +10,7 @@ from gputop.analysis import backward, cpus, diagnose, hot, roles, tiles, timelin
 from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
+from gputop.analysis.findings import OWN_POOL
 from gputop.analysis.gpus import efficiency
 from gputop.analysis.hot import Tables
 from gputop.analysis.notes import folded
@@ -217,9 +218,11 @@ def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadR
 
 
 def works(row: ThreadRow) -> float:
-    """Return the share of a thread's time in which it computes or uses the GPU, as far as is known."""
+    """Return the share of a thread's time in which it computes or uses the GPU, by threads of its own too, as far as is
+    known."""
     sums = groups(dict(row.states))
-    return sums[COMPUTE] + sums[GPU_WAIT] + row.detail.get(ON_CPU.detail, 0.0)
+    by_others = row.detail.get(OWN_POOL, 0.0) + row.detail.get(backward.WAITING.detail, 0.0)
+    return sums[COMPUTE] + sums[GPU_WAIT] + by_others + row.detail.get(ON_CPU.detail, 0.0)
 
 
 def headline_key(

@@ -104,7 +104,9 @@ DRIVER = Observation(syscall="poll", chain=(NativeFrame("libc.so.6", "poll"), Na
 def test_xla_waits_for_a_gpu_only_where_one_is_used() -> None:
     """The wait looks the same in JAX on the CPU; the driver's list, names of its threads, or a thread in CUDA tell."""
     waiting = peeks(PID, [(0, 10, AWAIT)])
-    on_cpu = summarise(stored(waiting), WINDOW, columns=5)
+    on_cpu = summarise(stored(waiting, peeks(101, [(0, 10, NATIVE)])), WINDOW, columns=5)
+    assert on_cpu.headline is not None
+    assert on_cpu.headline.tid == PID, "the pool works for the main thread"
     assert on_cpu.threads[0].detail == {"lock.pool": pytest.approx(1.0)}
     assert on_cpu.timeline.columns[2].states == {"lock": pytest.approx(1.0)}
     for sign in (gpu(9.5, 1.0), host(0.5, {101: 0.0}, name="cuda-EvtHandlr"), peeks(101, [(0, 10, DRIVER)])):
