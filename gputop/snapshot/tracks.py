@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gputop.analysis import rules
+from gputop.analysis import rules, tiles
 from gputop.model import NativeFrame, Observation, Stack
 from gputop.snapshot.shot import Shot, place, steps
 from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
@@ -73,7 +73,8 @@ def state_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[st
     offset = axis.us(0.0)
     track = f'"pid":{pid},"tid":{STATES_TID + key.tid},"ts":'
     bodies: dict[tuple[str, str, Observation], str] = {}
-    for doing in doings(shot.store.peeks(key, shot.window), shot.store.segments(key, shot.window)):
+    gpu = tiles.of(shot.store).look_for_gpu(shot.store, shot.window)
+    for doing in doings(shot.store.peeks(key, shot.window), shot.store.segments(key, shot.window), gpu):
         what = doing.state, doing.kind, doing.observation
         body = bodies.get(what)
         if body is None:
@@ -92,13 +93,14 @@ class Doing(NamedTuple):
     observation: Observation
 
 
-def doings(peeks: Iterable[Peek], segments: Iterable[Segment]) -> Iterator[Doing]:
+def doings(peeks: Iterable[Peek], segments: Iterable[Segment], gpu: bool = True) -> Iterator[Doing]:
     """Join looks of one state and chain that follow each other; `segments` tell the Python stack at each.
 
-    A look may stand for more time than has passed since the one before; what that one covers stays its own.
+    A look may stand for more time than has passed since the one before; what that one covers stays its own. `gpu` says
+    whether the target uses a GPU, as for `rules.classify`.
     """
     current: Doing | None = None
-    for doing in _looks(peeks, segments):
+    for doing in _looks(peeks, segments, gpu):
         if current is not None:
             start = max(doing.start, current.end)
             if doing.end <= start:
@@ -113,11 +115,11 @@ def doings(peeks: Iterable[Peek], segments: Iterable[Segment]) -> Iterator[Doing
         yield current
 
 
-def _looks(peeks: Iterable[Peek], segments: Iterable[Segment]) -> Iterator[Doing]:
+def _looks(peeks: Iterable[Peek], segments: Iterable[Segment], gpu: bool) -> Iterator[Doing]:
     """Yield each look's time in parts: without a CPU, then in the state seen."""
     stacks = _StackAt(segments)
     for peek in peeks:
-        seen = rules.refine(rules.classify(peek.observation), stacks.at(peek.time))
+        seen = rules.refine(rules.classify(peek.observation, gpu), stacks.at(peek.time))
         for start, ready, end in _pieces(peek):
             if ready > start:
                 yield Doing(start, ready, "starved", "", _READY)

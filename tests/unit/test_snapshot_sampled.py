@@ -12,7 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gputop.model import Frame, Observation, Stack
+from gputop.analysis.summary import summarise
+from gputop.model import Frame, NativeFrame, Observation, Stack, Window
 from gputop.snapshot import sampled
 from gputop.snapshot.shot import Shot, steps
 from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
@@ -96,6 +97,19 @@ def test_states_are_slices_with_kind_and_native_chain() -> None:
         "kind": "sync",
         "native": "clock_gettime ← cuStreamSynchronize ← cudaStreamSynchronize",
     }
+
+
+@pytest.mark.parametrize(("module", "state"), [("libmath.so", "lock"), ("libcuda.so.1", "gpu_wait")])
+def test_xla_on_the_cpu_waits_for_no_gpu(module: str, state: str) -> None:
+    """The wait looks the same; a thread in the CUDA driver tells that it is for the GPU."""
+    frames = NativeFrame("libjax_common.so", ""), NativeFrame("libpython3.12.so.1.0", "_PyEval_EvalFrameDefault")
+    other = Observation(syscall="poll", chain=(NativeFrame(module, ""),))
+    store = shots.store()
+    shots.add_peeks(store, PID, [(0.1 * i, Observation(syscall="futex", chain=frames)) for i in range(1, 11)], 0.1)
+    shots.add_peeks(store, 4133, [(0.1 * i, other) for i in range(1, 11)], 0.1)
+    summarise(store, Window(START, START + 2))
+    found = slices(tracks_of(parsed(shots.shot(store))["traceEvents"])[PID, STATES_TID + PID])
+    assert {name for *_, name, _ in found} == {state}
 
 
 def test_looks_that_stand_for_more_time_than_has_passed_stay_in_order() -> None:
