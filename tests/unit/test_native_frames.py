@@ -24,20 +24,12 @@ from gputop.collectors.native.task import Task
 from gputop.collectors.stacks.command import find_binary
 from gputop.model import Frame
 from tests.fixtures_targets import TARGETS, cuda_library, start_target
+from tests.interpreters import python
 from tests.unit.native_tools import PATIENCE_S, Watch, needs_ptrace, running, watching
-from tests.unit.stacks_tools import interpreter
 
 __all__ = ["cuda_library"]
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
-
-
-def python(version: str) -> str:
-    """Return an interpreter of this version; skips when there is none."""
-    found = interpreter(version)
-    if found is None:
-        pytest.skip(f"no Python {version} here")
-    return found
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 @contextmanager

@@ -292,7 +292,8 @@ class Process:
 
     def _waits_on(self, name: str, call: Call) -> str:
         if name in ("futex", "futex_wait", syscalls.RESTART):
-            return "gil" if self._space.is_interpreter_data(call.arguments[0]) else ""
+            address = call.arguments[0]
+            return "gil" if self._space.is_interpreter_data(address) or self._python.is_gil(address) else ""
         if name in syscalls.ON_DESCRIPTOR:
             return syscalls.kind_of_descriptor(self.pid, call.arguments[0] & 0xFFFFFFFF)
         if name in syscalls.ON_POLL:

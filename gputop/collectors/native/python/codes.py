@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from gputop.collectors.native.memory import read_memory
-from gputop.collectors.native.python.layout import OBJECT_TYPE, Layout
+from gputop.collectors.native.python.layout import Layout
 from gputop.collectors.native.python.lines import LineTable, entries_3_10, entries_3_11
 from gputop.collectors.native.python.words import CodeWords
 from gputop.model import Frame
@@ -16,11 +16,8 @@ from gputop.text import NAME_LIMIT, printable
 _MAX_CODES = 20000
 #: Larger tables are not read: that of a function of ten thousand lines is smaller.
 _MAX_TABLE_BYTES = 128 << 10
-#: `PyVarObject.ob_size` (bytes) and `PyASCIIObject.length` (str), `.state`.
-_SIZE, _STATE = 16, 32
-_BYTES_HEADER = 32
-#: `PyASCIIObject.state`, the same in all versions here: bytes a character, one block with the header, ASCII only.
-_KIND_SHIFT, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
+#: `PyASCIIObject.state` from `Layout.text_kind` on: bytes a character, one block with the header, ASCII only.
+_KIND, _COMPACT, _ASCII = 7, 1 << 3, 1 << 4
 _ENCODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
@@ -73,7 +70,7 @@ class Codes:
 
     def _read(self, content: bytes) -> _Code | None:
         layout, begin = self._layout, self._layout.code_span[0]
-        if _word(content, OBJECT_TYPE - begin) != self._types.code:
+        if _word(content, layout.object_type - begin) != self._types.code:
             return None
         name = self._text(_word(content, layout.code_name - begin))
         file = self._text(_word(content, layout.code_file - begin))
@@ -86,24 +83,27 @@ class Codes:
 
     def _text(self, address: int) -> str | None:
         """Return a string, cut where names are cut anyway; None when there is none."""
-        header = read_memory(self._pid, address, _STATE + 4)
-        if len(header) < _STATE + 4 or _word(header, OBJECT_TYPE) != self._types.text:
+        layout = self._layout
+        end = max(layout.text_length, layout.text_state) + 8
+        header = read_memory(self._pid, address, end)
+        if len(header) < end or _word(header, layout.object_type) != self._types.text:
             return None
-        state = header[_STATE]
-        width, length = state >> _KIND_SHIFT & 7, min(_word(header, _SIZE), NAME_LIMIT + 1)
+        state = _word(header, layout.text_state) >> layout.text_kind
+        width, length = state & _KIND, min(_word(header, layout.text_length), NAME_LIMIT + 1)
         if width not in _ENCODINGS or not state & _COMPACT:
             return None
-        behind = self._layout.ascii_bytes if state & _ASCII else self._layout.compact_bytes
+        behind = layout.ascii_bytes if state & _ASCII else layout.compact_bytes
         data = read_memory(self._pid, address + behind, width * length)
         return printable(data.decode(_ENCODINGS[width], "replace")) if len(data) == width * length else None
 
     def _data(self, address: int) -> bytes:
         """Return a bytes object's content; nothing when there is none."""
-        header = read_memory(self._pid, address, _BYTES_HEADER)
-        if len(header) < _BYTES_HEADER or _word(header, OBJECT_TYPE) != self._types.data:
+        layout = self._layout
+        header = read_memory(self._pid, address, layout.data_size + 8)
+        if len(header) < layout.data_size + 8 or _word(header, layout.object_type) != self._types.data:
             return b""
-        size = _word(header, _SIZE)
-        return read_memory(self._pid, address + _BYTES_HEADER, size) if size <= _MAX_TABLE_BYTES else b""
+        size = _word(header, layout.data_size)
+        return read_memory(self._pid, address + layout.data_bytes, size) if size <= _MAX_TABLE_BYTES else b""
 
 
 def _word(data: bytes, offset: int) -> int:

@@ -25,6 +25,8 @@ _TYPES = ("PyCode_Type", "PyUnicode_Type", "PyBytes_Type")
 #: 3.10 does not export its version.
 _NAMED_3_10 = re.compile(r"(lib)?python3\.10")
 _MAX_INTERPRETERS, _MAX_THREADS = 64, 4096
+#: `struct _gil_runtime_state`, Include/internal/pycore_gil.h.
+_GIL_BYTES = 208
 #: Threads are looked for again after this time; after ever longer ones when there was nothing new.
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.2, 15.0
 #: That may take this share of the time.
@@ -50,6 +52,7 @@ class Interpreter:
         self._runtime: _Runtime | None = None
         self._searched = -1
         self._listed: dict[int, tuple[int, int]] = {}
+        self._gils: frozenset[int] = frozenset()
         self._nested = _is_nested(pid)
         self._next = self._earliest = 0.0
         self._pause = _LEAST_PAUSE_S
@@ -59,6 +62,7 @@ class Interpreter:
         """Forget everything: the process runs another program now."""
         self._runtime, self._searched = None, -1
         self._listed.clear()
+        self._gils = frozenset()
 
     def locate(self, tasks: Iterable[Task]) -> None:
         """Find the Python states of threads whose state is not known; not all of them may have one."""
@@ -74,6 +78,7 @@ class Interpreter:
         if not unknown or started < self._next:
             return
         self._listed = dict(self._threads(runtime))
+        self._gils = frozenset(self._locks(runtime))
         self._unknown = len(self._anchor(runtime, unknown))
         self._pause = _LEAST_PAUSE_S if self._unknown < len(unknown) else min(2 * self._pause, _MOST_PAUSE_S)
         self._earliest = started + max(_LEAST_PAUSE_S, (time.monotonic() - started) / _SHARE)
@@ -100,6 +105,10 @@ class Interpreter:
             task.glance = None
         seen = words.taken()
         return None if seen is None else self._runtime.codes.frame(seen)
+
+    def is_gil(self, address: int) -> bool:
+        """Does the address lie in the lock of one of its interpreters? (Up to 3.11 they share one in static data.)"""
+        return any(gil <= address < gil + _GIL_BYTES for gil in self._gils)
 
     # --------------------------------------------------------------------------------------------- interpreter
 
@@ -141,10 +150,7 @@ class Interpreter:
 
     def _states(self, runtime: _Runtime) -> Iterator[tuple[int, tuple[int, int]]]:
         layout = runtime.layout
-        interpreter = self._word(runtime.address + layout.interpreters)
-        for _ in range(_MAX_INTERPRETERS):
-            if not interpreter:
-                return
+        for interpreter in self._interpreters(runtime):
             thread = self._word(interpreter + layout.interpreter_threads)
             for _ in range(_MAX_THREADS):
                 state = read_memory(self._pid, thread, layout.thread_ident + 8)
@@ -153,7 +159,19 @@ class Interpreter:
                 ident = _at(state, layout.thread_ident)
                 yield ident if layout.native_ids else self._tid(ident), (thread, ident)
                 thread = _at(state, layout.thread_next)
-            interpreter = self._word(interpreter + layout.interpreter_next)
+
+    def _interpreters(self, runtime: _Runtime) -> Iterator[int]:
+        interpreter = self._word(runtime.address + runtime.layout.interpreters)
+        for _ in range(_MAX_INTERPRETERS):
+            if not interpreter:
+                return
+            yield interpreter
+            interpreter = self._word(interpreter + runtime.layout.interpreter_next)
+
+    def _locks(self, runtime: _Runtime) -> Iterator[int]:
+        place = runtime.layout.interpreter_gil
+        if place >= 0:
+            yield from filter(None, (self._word(interpreter + place) for interpreter in self._interpreters(runtime)))
 
     def _tid(self, pthread: int) -> int:
         """Return the native id of a thread of the C library's."""

@@ -14,33 +14,97 @@ from typing import NamedTuple
 _COOKIE = b"xdebugpy"
 #: … and says at these places what its version is, whether it is free-threaded, and where the fields are.
 _VERSION, _FREE_THREADED = 8, 16
-_PLACES_3_13 = {
-    "interpreters": 40,
-    "interpreter_next": 64,
-    "interpreter_threads": 72,
-    "thread_next": 168,
-    "thread_interpreter": 176,
-    "thread_frame": 184,
-    "thread_ident": 200,
-    "frame_code": 240,
-    "frame_instruction": 248,
-    "frame_owner": 264,
-    "code_file": 280,
-    "code_name": 296,
-    "code_lines": 304,
-    "code_first_line": 312,
-    "code_instructions": 344,
-    "ascii_bytes": 560,
+_TOLD = (
+    *("interpreters", "interpreter_next", "interpreter_threads", "interpreter_gil"),
+    *("thread_next", "thread_interpreter", "thread_frame", "thread_ident"),
+    *("frame_code", "frame_instruction", "frame_owner"),
+    *("code_file", "code_name", "code_lines", "code_first_line", "code_instructions"),
+    *("object_type", "data_size", "data_bytes", "text_state", "text_length", "ascii_bytes"),
+)
+_PLACES = {
+    (3, 13): (
+        40,
+        64,
+        72,
+        112,
+        168,
+        176,
+        184,
+        200,
+        240,
+        248,
+        264,
+        280,
+        296,
+        304,
+        312,
+        344,
+        360,
+        520,
+        528,
+        544,
+        552,
+        560,
+    ),
+    (3, 14): (
+        40,
+        64,
+        72,
+        120,
+        192,
+        200,
+        208,
+        224,
+        264,
+        272,
+        288,
+        320,
+        336,
+        344,
+        352,
+        384,
+        408,
+        600,
+        608,
+        624,
+        632,
+        640,
+    ),
+    (3, 15): (
+        40,
+        64,
+        72,
+        120,
+        192,
+        200,
+        208,
+        248,
+        328,
+        336,
+        352,
+        384,
+        400,
+        408,
+        416,
+        448,
+        472,
+        696,
+        704,
+        720,
+        728,
+        736,
+    ),
 }
 #: Bytes of `_PyRuntime` that hold them.
-DEBUG_OFFSETS_BYTES = 568
+DEBUG_OFFSETS_BYTES = 744
 #: `_PyRuntime` and `PyInterpreterState` are smaller than this, other structures are smaller than that.
 _LARGEST, _LARGEST_SMALL = 1 << 20, 1 << 10
 #: From an ASCII string's header to that of others: the UTF-8 form's pointer and length, and until 3.11 a third word.
 _COMPACT_MORE = 16
 _NO_FIELD = -1
-#: `PyObject.ob_type`.
-OBJECT_TYPE = 8
+_WORD = struct.Struct("<Q")
+#: Free-threaded builds whose frames are read. Those of 3.14 run copies of the instructions, one for each thread.
+_FREE_THREADED_TRIED = frozenset({(3, 13)})
 
 
 class Layout(NamedTuple):
@@ -59,6 +123,11 @@ class Layout(NamedTuple):
         ascii_bytes, compact_bytes: sizes of the headers of strings that are ASCII, and that are not.
         frame_owner: `_PyInterpreterFrame.owner`; -1 where no frame belongs to C code.
         cframe_frame: `_PyCFrame.current_frame`; -1 where there is no such step.
+        interpreter_gil: `PyInterpreterState.ceval.gil`; -1 where all interpreters share one, in static data.
+        object_type: `PyObject.ob_type`.
+        data_size, data_bytes: `PyBytesObject.ob_size`, `.ob_sval`.
+        text_length, text_state: `PyASCIIObject.length`, `.state`.
+        text_kind: lowest bit, in `.state`, of what tells how characters are stored (`.kind`, `.compact`, `.ascii`).
     """
 
     interpreters: int
@@ -79,6 +148,13 @@ class Layout(NamedTuple):
     compact_bytes: int
     frame_owner: int = _NO_FIELD
     cframe_frame: int = _NO_FIELD
+    interpreter_gil: int = _NO_FIELD
+    object_type: int = 8
+    data_size: int = 16
+    data_bytes: int = 32
+    text_length: int = 16
+    text_state: int = 32
+    text_kind: int = 2
 
     @property
     def native_ids(self) -> bool:
@@ -89,7 +165,7 @@ class Layout(NamedTuple):
     def code_span(self) -> tuple[int, int]:
         """Begin and end of what is read of a code object at each look: its type, and what tells it from others."""
         fields = self.code_file, self.code_name, self.code_lines, self.code_first_line
-        return OBJECT_TYPE, (max(fields) & ~7) + 8
+        return self.object_type, (max(fields) & ~7) + 8
 
     @property
     def thread_span(self) -> tuple[int, int]:
@@ -105,7 +181,7 @@ class Layout(NamedTuple):
 _LAYOUTS = {
     (3, 10): Layout(32, 0, 8, 8, 16, 24, 176, 32, 96, 104, 112, 120, 40, _NO_FIELD, 48, 72),
     (3, 11): Layout(40, 0, 16, 8, 16, 56, 160, 32, 56, 112, 128, 136, 72, 184, 48, 72, 69, 8),
-    (3, 12): Layout(40, 0, 72, 8, 16, 56, 144, 0, 56, 112, 128, 136, 68, 192, 40, 56, 70, 0),
+    (3, 12): Layout(40, 0, 72, 8, 16, 56, 144, 0, 56, 112, 128, 136, 68, 192, 40, 56, 70, 0, 384),
 }
 
 
@@ -116,29 +192,32 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout | None:
         version: major and minor.
         runtime: the first DEBUG_OFFSETS_BYTES of its `_PyRuntime`.
     """
-    return _told(runtime) if version == (3, 13) else _LAYOUTS.get(version)
+    return _told(version, runtime) if version in _PLACES else _LAYOUTS.get(version)
 
 
-def _told(runtime: bytes) -> Layout | None:
+def _told(version: tuple[int, int], runtime: bytes) -> Layout | None:
     if len(runtime) < DEBUG_OFFSETS_BYTES or not runtime.startswith(_COOKIE):
         return None
-    version, free_threaded = struct.unpack_from("<QQ", runtime, _VERSION)
-    if version >> 16 != 0x030D or free_threaded:
+    (number,) = _WORD.unpack_from(runtime, _VERSION)
+    free_threaded = runtime[_FREE_THREADED]
+    if (number >> 24, number >> 16 & 0xFF) != version or (free_threaded and version not in _FREE_THREADED_TRIED):
         return None
-    fields = {name: struct.unpack_from("<Q", runtime, place)[0] for name, place in _PLACES_3_13.items()}
+    places = zip(_TOLD, _PLACES[version], strict=True)
+    fields = {name: _WORD.unpack_from(runtime, place)[0] for name, place in places}
     layout = Layout(**fields, compact_bytes=fields["ascii_bytes"] + _COMPACT_MORE)
     return layout if _plausible(layout) else None
 
 
 def _plausible(layout: Layout) -> bool:
     """Could these be offsets of fields in this order, words at multiples of their size?"""
-    large = layout[:3]
-    small = layout[3:-1]
-    words = (*large, *layout[3:12], layout.code_instructions)
+    large = *layout[:3], layout.interpreter_gil
+    small = *layout[3:17], *layout[19:]
+    words = (*large, *layout[3:12], layout.code_instructions, layout.object_type)
     return (
         max(large) < _LARGEST
         and max(small) < _LARGEST_SMALL
         and not any(offset % 8 for offset in words)
         and layout.thread_frame < layout.thread_ident
         and layout.frame_code < layout.frame_instruction
+        and layout.object_type < layout.code_first_line
     )

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from gputop.collectors.native.memory import Vector, readv
 from gputop.collectors.native.python.layout import Layout
 
-#: `_PyInterpreterFrame.owner` of a frame that stands for C code (FRAME_OWNED_BY_CSTACK).
+#: `_PyInterpreterFrame.owner` of frames that stand for C code is this or more (FRAME_OWNED_BY_CSTACK, _INTERPRETER).
 _OF_C = 3
+#: The lowest bits of a reference to an object may say how it is counted (3.14, `Py_TAG_BITS`).
+_ADDRESS = ~7
 
 
 class ThreadState:
@@ -91,7 +93,7 @@ class FrameWords:
                 self.lost = True
                 return
             for word, place, offset in self._pointers:
-                address = words[word] + offset
+                address = (words[word] & _ADDRESS) + offset
                 if address != addresses[place]:
                     state.move(place, address)
                     break
@@ -102,7 +104,9 @@ class FrameWords:
     def taken(self) -> CodeWords | None:
         """Return what was read, once, so that the next thread's is not taken for it; None when there was no frame."""
         full, self._full = self._full, False
-        if not full or (self._layout.frame_owner >= 0 and self._bytes[self._owner] == _OF_C):
+        if not full or (self._layout.frame_owner >= 0 and self._bytes[self._owner] >= _OF_C):
             return None
         words = self._words
-        return CodeWords(words[self._code >> 3], words[self._instruction >> 3], self._bytes[self._content].tobytes())
+        return CodeWords(
+            words[self._code >> 3] & _ADDRESS, words[self._instruction >> 3], self._bytes[self._content].tobytes()
+        )
