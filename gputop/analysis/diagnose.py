@@ -306,7 +306,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "Waiting for another thread",
         lambda facts: _lock(facts, handover=True),
         sentences.lock,
-        ("look at the thread that it waits for: the list of threads says what each one does",),
+        ("look at the thread or process that it waits for: the lists of both say what each one does",),
     ),
     Diagnosis(
         "io-bound",
