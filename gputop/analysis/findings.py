@@ -147,10 +147,8 @@ def where(row: FunctionRow | None) -> tuple[str, str]:
     """Name a function and its place, in two parts (" in decode", " (data.py:31)"); both empty without one."""
     if row is None:
         return "", ""
-    return (
-        f" in {_short(row.name.rpartition('.<locals>.')[2])}",
-        f" ({_short(os.path.basename(row.file))}:{row.line})" if row.line else "",
-    )
+    place = _short(os.path.basename(row.file)) + (f":{row.line}" if row.line else "")
+    return f" in {_short(row.name.rpartition('.<locals>.')[2])}", f" ({place})" if row.line or row.is_native else ""
 
 
 def spends(facts: Facts, *states: str) -> str:

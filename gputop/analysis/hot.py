@@ -6,6 +6,9 @@ functions by wall time over all threads would begin with forty times `queue.get`
 counts only with the time in which it computes or uses the GPU. Where no native look is possible, "on a CPU" is taken
 for computing. `counted` is the whole rule.
 
+A program without Python is told by its native functions, which then are what stacks are made of. With Python they are
+parts of the time of the line that called them (`natives`), and leaves of the call tree.
+
 A function is its name and file. Recursion counts once in a total. Shares are of the window's wall time, as far as
 Python stacks were watched: what is seen in nine tenths of a window is taken to go on in the rest.
 """
@@ -13,11 +16,13 @@ Python stacks were watched: what is seen in nine tenths of a window is taken to 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from gputop.analysis.results import FlameNode, FunctionRow, LineRow, States
+from gputop.analysis.native import CUT, NativeCall
+from gputop.analysis.results import FlameNode, FunctionRow, LineRow, NativePart, States
 from gputop.analysis.rules import Classified
 from gputop.analysis.rules_python import caller
 from gputop.analysis.split import ON_CPU, Split, StackSplit, shares, thread_states
@@ -28,6 +33,9 @@ from gputop.store import Store, ThreadKey
 
 #: Rows returned at most; those after them have no time to speak of.
 MOST_ROWS = 250
+
+#: Native functions named at most for a line, and the part of its time that each has at least.
+_MOST_PARTS, _LEAST_PART = 8, 0.01
 
 #: Paths of the call tree below this share of its whole are left out.
 MIN_SHARE = 0.002
@@ -42,24 +50,60 @@ def _works(what: Classified) -> bool:
     return what == ON_CPU or BY_ID[what.state].group in (COMPUTE, GPU_WAIT)
 
 
-def weigh(splits: Iterable[tuple[Split, bool]]) -> list[StackSplit]:
-    """Return all stacks with what counts of their time, from (a thread's split, is it the headline)."""
+def weigh(splits: Iterable[tuple[Split, bool]], *, merged: bool = False) -> list[StackSplit]:
+    """Return all stacks with what counts of their time, from (a thread's split, is it the headline).
+
+    Arguments:
+        merged: with the native calls that the last line of each stack made.
+    """
     return [
         StackSplit(stack, part)
         for split, headline in splits
         if headline or any(map(_works, split.time))
-        for stack, time in split.stacks
+        for stack, time in (split.merged() if merged else split.stacks)
         if stack and (part := counted(time, headline))
     ]
 
 
-def _of(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> list[StackSplit]:
-    return weigh((thread_states(store, key, window), headline in (None, key)) for key in keys)
+#: Seconds in the innermost native functions that Python lines called, ("", "") for the interpreter itself.
+Natives = Mapping[Frame, Mapping[tuple[str, str], float]]
 
 
-def watched(store: Store, keys: Iterable[ThreadKey], window: Window) -> float:
-    """Return for how many seconds of the window Python stacks were watched; its length when they never were."""
-    return max((store.stacks_cover(pid, window) for pid in {key.pid for key in keys}), default=0.0) or window.seconds
+def natives(splits: Iterable[tuple[Split, bool]]) -> Natives:
+    """Return what was seen below each Python frame, as far as it counts; the argument as for `weigh`."""
+    found: dict[Frame, dict[tuple[str, str], float]] = {}
+    for split, headline in splits:
+        for frame, below in split.native.items():
+            if frame is None or not split.stacks:
+                continue
+            into = found.setdefault(frame, {})
+            for calls in below.values():
+                place = calls.stack[-1][:2] if calls.stack else ("", "")
+                into[place] = into.get(place, 0.0) + sum(counted(calls.seen, headline).values())
+    return found
+
+
+def _of(
+    store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None
+) -> list[tuple[Split, bool]]:
+    return [(thread_states(store, key, window), headline in (None, key)) for key in keys]
+
+
+def watched(store: Store, keys: Iterable[ThreadKey], window: Window, looked: float = 0.0) -> float:
+    """Return for how many seconds of the window Python stacks were watched.
+
+    Arguments:
+        looked: seconds that a thread was looked at, which count where there were no stacks; its length is the last
+            resort.
+    """
+    covered = max((store.stacks_cover(pid, window) for pid in {key.pid for key in keys}), default=0.0)
+    return covered or looked or window.seconds
+
+
+def _tables(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> Tables:
+    splits = _of(store, keys, window, headline)
+    looked = max((split.seconds for split, _ in splits if split.stacks), default=0.0)
+    return tables(weigh(splits), watched(store, keys, window, looked), natives(splits))
 
 
 def functions(
@@ -71,14 +115,14 @@ def functions(
         keys: the threads to sum up.
         headline: the thread whose waits count too; None counts everything of all threads.
     """
-    return tables(_of(store, keys, window, headline), watched(store, keys, window))[0]
+    return _tables(store, keys, window, headline).functions
 
 
 def lines(
     store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None = None
 ) -> tuple[LineRow, ...]:
     """Return source lines, most self time first; arguments as for `functions`."""
-    return tables(_of(store, keys, window, headline), watched(store, keys, window))[1]
+    return _tables(store, keys, window, headline).lines
 
 
 def flame(
@@ -93,7 +137,7 @@ def flame(
     Arguments:
         min_share: paths with less than this share of the whole are left out.
     """
-    return tree(_of(store, keys, window, headline), min_share)
+    return tree(weigh(_of(store, keys, window, headline), merged=True), min_share)
 
 
 # ------------------------------------------------------------------------------------------- functions, lines
@@ -166,35 +210,62 @@ def callers(weighted: Iterable[StackSplit], seconds: float) -> tuple[FunctionRow
     """
     places: _Places[tuple[str, str]] = _Places()
     lines: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    called: set[tuple[str, str]] = set()
     for stack, time in weighted:
         frame = caller(stack)
         if frame is not None:
             places.add((frame[:2],), frame[:2], time)
+            if isinstance(frame, NativeCall):
+                called.add(frame[:2])
             lines[frame[:2]][frame.line] += sum(time.values())
     return tuple(
-        FunctionRow(*place, max(lines[place], key=lines[place].__getitem__), own / seconds, own / seconds, states)
+        FunctionRow(
+            *place,
+            max(lines[place], key=lines[place].__getitem__),
+            own / seconds,
+            own / seconds,
+            places.states(place),
+            is_native=place in called,
+        )
         for place, own, _ in places.hottest()[:MOST_ROWS]
-        for states in (places.states(place),)
     )
 
 
-def tables(weighted: Iterable[StackSplit], seconds: float) -> Tables:
+def tables(weighted: Iterable[StackSplit], seconds: float, native: Natives = MappingProxyType({})) -> Tables:
     """Return functions and source lines, of each the MOST_ROWS with most self time and those with most total time.
+
+    Native functions have no lines.
 
     Arguments:
         seconds: the length of the window, as far as it was `watched`.
+        native: what was seen below Python lines.
     """
     by_line: _Places[Frame] = _Places()
     by_function: _Places[tuple[str, str]] = _Places()
+    called: set[tuple[str, str]] = set()
     for stack, time in weighted:
-        by_line.add(set(stack), stack[-1], time)
-        by_function.add({frame[:2] for frame in stack}, stack[-1][:2], time)
+        if isinstance(stack[-1], NativeCall):
+            places = {frame[:2] for frame in stack if frame is not CUT}
+            called |= places
+        else:
+            by_line.add(set(stack), stack[-1], time)
+            places = {frame[:2] for frame in stack}
+        by_function.add(places, stack[-1][:2], time)
     lines = by_line.hottest()
     hottest_line: dict[tuple[str, str], int] = {}
     for frame, _, _ in lines:
         hottest_line.setdefault(frame[:2], frame.line)
+    of_functions = _by_function(native)
     function_rows = (
-        FunctionRow(*place, hottest_line[place], own / seconds, total / seconds, by_function.states(place))
+        FunctionRow(
+            *place,
+            hottest_line.get(place, 0),
+            own / seconds,
+            total / seconds,
+            by_function.states(place),
+            _parts(of_functions.get(place, {})),
+            place in called,
+        )
         for place, own, total in _most(by_function.hottest())
     )
     line_rows = (
@@ -206,10 +277,27 @@ def tables(weighted: Iterable[StackSplit], seconds: float) -> Tables:
             total / seconds,
             by_line.states(frame),
             by_line.total_states(frame),
+            _parts(native.get(frame, {})),
         )
         for frame, own, total in _most(lines)
     )
     return Tables(tuple(function_rows), tuple(line_rows))
+
+
+def _by_function(native: Natives) -> Mapping[tuple[str, str], Mapping[tuple[str, str], float]]:
+    sums: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for frame, below in native.items():
+        into = sums.setdefault(frame[:2], {})
+        for place, seconds in below.items():
+            into[place] = into.get(place, 0.0) + seconds
+    return sums
+
+
+def _parts(below: Mapping[tuple[str, str], float]) -> tuple[NativePart, ...]:
+    """Return the largest parts of a Python line's time by native function, largest first."""
+    total = sum(below.values())
+    ranked = sorted(((seconds, place) for place, seconds in below.items() if place[0]), reverse=True)[:_MOST_PARTS]
+    return tuple(NativePart(*place, seconds / total) for seconds, place in ranked if seconds >= _LEAST_PART * total > 0)
 
 
 def _most(rows: list[_Ranked[_Place]]) -> list[_Ranked[_Place]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gputop.analysis.efficiency import Efficiency
 from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Stack, Value
@@ -51,10 +52,28 @@ class Headline:
     detail: Mapping[str, float]
 
 
+class NativePart(NamedTuple):
+    """A native function that a Python line called: demangled name, module's file name, and its share of the line's own
+    time, which is what the innermost native function took that says something (`gputop.analysis.native`)."""
+
+    name: str
+    module: str
+    share: float
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A function over the window; `self_share` and `total_share` are of the window's wall time, summed over the
-    threads chosen (so they may exceed 1 when threads are merged). `line` is the hottest line's number."""
+    """A function over the window.
+
+    Attributes:
+        name, file: a native function's file is its module's ("libcuda.so.1").
+        line: the hottest line's number; 0 for a native function.
+        self_share, total_share: of the window's wall time, summed over the threads chosen (so they may exceed 1 when
+            threads are merged).
+        states: what its self time went into.
+        native: the native functions that its own time went into, most first; the rest is the interpreter's.
+        is_native: it is a native function itself, of a program without Python.
+    """
 
     name: str
     file: str
@@ -62,12 +81,14 @@ class FunctionRow:
     self_share: float
     total_share: float
     states: States
+    native: tuple[NativePart, ...] = ()
+    is_native: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """One source line; shares as in `FunctionRow`. `states` is of its self time (of its total time where it has none of
-    its own), `total_states` of all time in it and in what it calls."""
+    """One source line; shares and `native` as in `FunctionRow`. `states` is of its self time (of its total time where
+    it has none of its own), `total_states` of all time in it and in what it calls."""
 
     file: str
     line: int
@@ -76,6 +97,7 @@ class LineRow:
     total_share: float
     states: States
     total_states: States = field(default_factory=dict)
+    native: tuple[NativePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,11 @@ def _hits(frame: Frame) -> list[tuple[int, FrameRule]]:
     return [(place, rule) for place, rule in candidates if path.endswith(rule.file)]
 
 
-#: Code that the user did not write: installed packages, the standard library, what is built into Python.
-_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|^<frozen ")
+#: Code that the user did not write: installed packages, the standard library, what is built into Python; of native
+#: code, what is not the program itself.
+_LIBRARY = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|^<frozen |^(lib|ld-)[^/]*\.so(\.|$)|^[^/]*\.so$|^\[vdso\]$"
+)
 
 
 @lru_cache(maxsize=4096)

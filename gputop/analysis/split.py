@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import NamedTuple
 
 from gputop.analysis import tiles
+from gputop.analysis.native import CUT, NativeCall
 from gputop.analysis.results import States
 from gputop.analysis.rules import Classified
-from gputop.analysis.tally import STARVED, Classify, Seconds, StackTime, Tally
+from gputop.analysis.tally import STARVED, Classify, NativeTime, Seconds, StackTime, Tally
 from gputop.model import NA, Frame, Stack, Window
 from gputop.store import Cpu, Store, ThreadKey
 
@@ -19,7 +21,7 @@ ON_CPU, BLOCKED = Classified("unknown", "on_cpu"), Classified("unknown", "blocke
 
 
 class StackSplit(NamedTuple):
-    """A Python stack and what its time went into."""
+    """A stack and what its time went into."""
 
     stack: Stack
     time: Seconds
@@ -33,9 +35,11 @@ class Split:
         looks: how often it was looked at.
         seconds: the time that is accounted for.
         time: state and kind to seconds; they sum to `seconds`.
-        stacks: the same by Python stack, over all the time for which stacks are known.
+        stacks: the same by Python stack, over all the time for which stacks are known; for a thread of a program
+            without Python, by native calls (`native.called`), over the time for which it was looked at.
         unlooked: seconds of stacks at which nobody looked; they are taken to be as the rest of the stack's time, or as
             the thread's time where there is none.
+        native: the native calls below each Python frame, below None where there was no such frame.
     """
 
     looks: int
@@ -43,6 +47,7 @@ class Split:
     time: Seconds
     stacks: tuple[StackSplit, ...]
     unlooked: float
+    native: Mapping[Frame | None, Mapping[int, NativeTime]] = field(default_factory=dict)
 
     @property
     def states(self) -> States:
@@ -54,6 +59,17 @@ class Split:
         """Return the shares of "state.kind", for states that have kinds."""
         return {what.detail: seconds / self.seconds for what, seconds in self.time.items() if what.kind and seconds > 0}
 
+    @property
+    def python(self) -> bool:
+        """Tell whether it showed a Python stack."""
+        return any(not isinstance(frame, NativeCall) for stack, _ in self.stacks[:1] for frame in stack[-1:])
+
+    def merged(self) -> Iterator[StackSplit]:
+        """Yield the stacks with the native calls that each one's last line made, as far as looks tell."""
+        for stack, time in self.stacks:
+            below = self.native.get(stack[-1], {}).values() if stack else ()
+            yield from _hung(stack, time, below) if below else (StackSplit(stack, time),)
+
 
 def thread_states(store: Store, key: ThreadKey, window: Window, cpu: Cpu | None = None) -> Split:
     """Return what a thread did over the window.
@@ -62,7 +78,19 @@ def thread_states(store: Store, key: ThreadKey, window: Window, cpu: Cpu | None 
         cpu: its CPU use over the window; tells on a CPU from blocked where no look was possible.
     """
     kept = tiles.of(store)
-    return split(kept.tally(store, key, window), kept.classified, cpu)
+    seen = split(kept.tally(store, key, window), kept.classified, cpu)
+    if seen.stacks or not seen.native or not without_python(store, key.pid, window):
+        return seen
+    alone = seen.native.get(None, {}).values()
+    return replace(seen, stacks=tuple(StackSplit(calls.stack, calls.seen) for calls in alone))
+
+
+def without_python(store: Store, pid: int, window: Window) -> bool:
+    """Tell whether a process is known to run no Python in a window, so that its native calls are all that tells of its code."""
+    session = store.session
+    known = (*store.processes(inf), *store.gone().values(), *((session.root,) if session else ()))
+    process = next((process for process in known if process.pid == pid), None)
+    return process is not None and process.python is None and not store.stacks_cover(pid, window)
 
 
 def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
@@ -75,7 +103,21 @@ def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
         if entry.seconds > 0:
             stacks.append(StackSplit(entry.stack, _scaled(seen or time, entry.seconds)))
             unlooked += max(0.0, entry.seconds - sum(seen.values()))
-    return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked)
+    return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked, tally.native)
+
+
+def _hung(stack: Stack, time: Seconds, below: Iterable[NativeTime]) -> Iterator[StackSplit]:
+    """Share a stack's time out among the native calls below it, each state by what was seen in that state."""
+    whole: dict[Classified, float] = {}
+    for calls in below:
+        for what, seconds in calls.seen.items():
+            whole[what] = whole.get(what, 0.0) + seconds
+    for calls in below:
+        part = {what: time[what] * seconds / whole[what] for what, seconds in calls.seen.items() if time.get(what)}
+        if part:
+            yield StackSplit((*stack, *(call for call in calls.stack if call is not CUT)), part)
+    if rest := {what: seconds for what, seconds in time.items() if not whole.get(what)}:
+        yield StackSplit(stack, rest)
 
 
 def _seen(tally: Tally) -> Iterator[tuple[StackTime, Seconds]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from gputop.analysis.gpus import efficiency
 from gputop.analysis.hot import Tables
 from gputop.analysis.notes import folded
 from gputop.analysis.results import CpuUse, FlameNode, FunctionRow, Headline, Summary, ThreadRow
-from gputop.analysis.split import ON_CPU, Split, StackSplit, thread_states
+from gputop.analysis.split import ON_CPU, Split, thread_states
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
 from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window
 from gputop.store import Cpu, Store, ThreadKey
@@ -117,7 +117,7 @@ def call_tree(
         raise ValueError("nothing can be summed up before the session is known")
     splits, rows = _threads(store, window)
     head = headline_key(rows, _processes(store, session, window), ThreadKey(*thread) if thread else None)
-    return hot.tree(_weighed(splits, head, alone), min_share)
+    return hot.tree(hot.weigh(_chosen(splits, head, alone), merged=True), min_share)
 
 
 def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack:
@@ -174,10 +174,13 @@ def _watched(
 ) -> _Watched:
     splits, rows = _threads(store, window)
     head = headline_key(rows, processes, chosen)
-    seconds = hot.watched(store, [head] if head else splits, window)
-    weighed = _weighed(splits, head)
-    tables = hot.tables(weighed, seconds)
-    own = hot.tables(_weighed(splits, head, alone=True), seconds) if alone else tables
+    seconds = hot.watched(store, [head] if head else splits, window, splits[head].seconds if head else 0.0)
+    weighed = hot.weigh(_chosen(splits, head))
+    tables = hot.tables(weighed, seconds, hot.natives(_chosen(splits, head)))
+    own = tables
+    if alone:
+        mine = list(_chosen(splits, head, alone=True))
+        own = hot.tables(hot.weigh(mine), seconds, hot.natives(mine))
     helper = backward.worker(rows, head) if head else None
     headline = _headline(rows[head], splits[head], splits[helper] if helper else None) if head else None
     callers = hot.callers(weighed, seconds)
@@ -195,8 +198,10 @@ def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict
     return splits, {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
 
 
-def _weighed(splits: Mapping[ThreadKey, Split], head: ThreadKey | None, alone: bool = False) -> list[StackSplit]:
-    return hot.weigh((split, key == head) for key, split in splits.items() if key == head or not alone)
+def _chosen(
+    splits: Mapping[ThreadKey, Split], head: ThreadKey | None, alone: bool = False
+) -> Iterator[tuple[Split, bool]]:
+    return ((split, key == head) for key, split in splits.items() if key == head or not alone)
 
 
 def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadRow:
@@ -207,7 +212,7 @@ def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadR
         pid=key.pid,
         tid=key.tid,
         name=names.python or comm,
-        role=roles.role(comm, names.python, main, bool(split.stacks)),
+        role=roles.role(comm, names.python, main, split.python),
         main=main,
         samples=split.looks,
         seconds=split.seconds,

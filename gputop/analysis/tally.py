@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from gputop.analysis.native import called as native_calls
 from gputop.analysis.rules import Classified
 from gputop.analysis.rules_python import is_plumbing
 from gputop.model import Frame, Observation, Stack
@@ -28,6 +29,9 @@ STARVED = Classified("starved")
 
 #: Tells the state that was observed, more precisely where the Python stack at that time is known.
 Classify = Callable[[Observation, Stack | None], Classified]
+
+#: Tells the native calls of a look, outermost first; equal ones are one object.
+Called = Callable[[Observation], Stack]
 
 #: State and kind to seconds.
 Seconds = Mapping[Classified, float]
@@ -60,6 +64,14 @@ class Wait:
 
 
 @dataclass(slots=True)
+class NativeTime:
+    """Native calls, outermost first (none: the interpreter itself), and what was seen in them."""
+
+    stack: Stack
+    seen: dict[Classified, float] = field(default_factory=_seconds)
+
+
+@dataclass(slots=True)
 class Tally:
     """What a thread did, in seconds.
 
@@ -72,6 +84,7 @@ class Tally:
         stacks: the Python stacks.
         lines: what was seen in a frame at times with another stack, or none.
         waits: the blocked observations.
+        native: the native calls below each Python frame, below None where there was no such frame.
     """
 
     looks: int = 0
@@ -79,6 +92,7 @@ class Tally:
     stacks: dict[int, StackTime] = field(default_factory=dict)
     lines: dict[Frame, dict[Classified, float]] = field(default_factory=lambda: defaultdict(_seconds))
     waits: dict[int, Wait] = field(default_factory=dict)
+    native: dict[Frame | None, dict[int, NativeTime]] = field(default_factory=dict)
 
     def stack(self, stack: Stack) -> StackTime:
         """Return the entry of a stack, made when missing."""
@@ -94,6 +108,14 @@ class Tally:
             entry = self.waits[id(observation)] = Wait(observation)
         return entry
 
+    def calls(self, frame: Frame | None, stack: Stack) -> NativeTime:
+        """Return the entry of native calls below a Python frame, made when missing."""
+        below = self.native.setdefault(frame, {})
+        entry = below.get(id(stack))
+        if entry is None:
+            entry = below[id(stack)] = NativeTime(stack)
+        return entry
+
     def add(self, other: Tally) -> None:
         """Add the tally of another time."""
         self.looks += other.looks
@@ -105,6 +127,9 @@ class Tally:
             _add(stack.beside, stack_time.beside)
         for frame, seen in other.lines.items():
             _add(self.lines[frame], seen)
+        for place, below in other.native.items():
+            for calls in below.values():
+                _add(self.calls(place, calls.stack).seen, calls.seen)
         self.learn(other)
         for number, wait in other.waits.items():
             self.waits[number].alone += wait.alone
@@ -120,7 +145,9 @@ def _add(sums: dict[Classified, float], more: Seconds) -> None:
         sums[what] += seconds
 
 
-def tally(peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify) -> Tally:
+def tally(
+    peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify, called: Called = native_calls
+) -> Tally:
     """Add up what one thread did; both in order of time."""
     result = Tally()
     segments = _apart(segments)
@@ -130,7 +157,7 @@ def tally(peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify
     for peek in peeks:
         result.looks += peek.looks
         first, pieces = _covered(peek, segments, first)
-        _count(result, peek, pieces, classify)
+        _count(result, peek, pieces, classify, called(peek.observation))
     return result
 
 
@@ -163,19 +190,15 @@ def _covered(peek: Peek, segments: Sequence[Segment], first: int) -> tuple[int, 
     return first, pieces
 
 
-def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify) -> None:
+def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify, native: Stack) -> None:
     starved = peek.starved / peek.seconds if peek.seconds else 0.0
-    seen, frame = peek.observation, peek.frame
+    seen = peek.observation
     for stack, seconds in pieces:
         ready = seconds * (1.0 - starved)
-        places: list[dict[Classified, float]] = []
-        known = stack
-        if frame is not None and (not stack or stack[-1] != frame):
-            known = _told(frame)
-            if known or seen.running:
-                places = [result.lines[frame]] if stack is None else [result.lines[frame], result.stack(stack).beside]
-        elif stack is not None:
-            places = [result.stack(stack).seen]
+        known, places = _places(result, peek, stack)
+        leaf = peek.frame or (stack[-1] if stack else None)
+        if leaf or native:
+            places.append(result.calls(leaf, native).seen)
         what = classify(seen, known)
         for doing in places:
             doing[what] += ready
@@ -190,6 +213,17 @@ def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classi
         else:
             result.time[what] += ready
             result.wait(seen).found[what] += ready
+
+
+def _places(result: Tally, peek: Peek, stack: Stack | None) -> tuple[Stack | None, list[dict[Classified, float]]]:
+    """Return the stack that tells what a look means, and where its time belongs; `stack` is the one of that time."""
+    frame = peek.frame
+    if frame is None or (stack and stack[-1] == frame):
+        return stack, [] if stack is None else [result.stack(stack).seen]
+    told = _told(frame)
+    if not told and not peek.observation.running:
+        return told, []
+    return told, [result.lines[frame]] if stack is None else [result.lines[frame], result.stack(stack).beside]
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from math import ceil, floor
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from gputop.analysis import roles, rules
+from gputop.analysis import native, roles, rules
 from gputop.analysis.rules import Classified
 from gputop.analysis.tally import Tally, tally
 from gputop.model import Observation, Stack, Window
@@ -73,14 +73,16 @@ class Tiles:
         self._classified: Generations[tuple[int, int, bool], tuple[Observation, Stack | None, Classified]] = (
             Generations()
         )
+        self._called: Generations[int, tuple[Observation, Stack]] = Generations()
 
     def __len__(self) -> int:
-        return len(self._tallies) + len(self._classified)
+        return len(self._tallies) + len(self._classified) + len(self._called)
 
     def turn(self) -> None:
         """Forget what the summary before the last one needed and the last one did not."""
         self._tallies.turn()
         self._classified.turn()
+        self._called.turn()
 
     def look_for_gpu(self, store: Store, window: Window, cpu: Mapping[ThreadKey, Cpu] | None = None) -> bool:
         """Return whether the target is known to use a GPU: the driver lists it there, or has a thread in it.
@@ -102,7 +104,7 @@ class Tiles:
             peeks, segments = list(store.peeks(key, window)), list(store.segments(key, window))
             if len(peeks) + len(segments) > _FEW_ROWS:
                 self._many.add(key)
-            return tally(peeks, segments, self.classified)
+            return tally(peeks, segments, self.classified, self.called)
         result = Tally()
         for part, whole in _parts(window):
             result.add(self._kept(store, key, part) if whole else self._fresh(store, key, part))
@@ -121,11 +123,12 @@ class Tiles:
         if not stacks:
             result.stacks.clear()
             result.lines.clear()
+            result.native.clear()
         self._tallies.put((key, tile, stacks), (revision, result))
         return result
 
     def _fresh(self, store: Store, key: ThreadKey, window: Window) -> Tally:
-        return tally(list(store.peeks(key, window)), list(store.segments(key, window)), self.classified)
+        return tally(list(store.peeks(key, window)), list(store.segments(key, window)), self.classified, self.called)
 
     def classified(self, observation: Observation, stack: Stack | None) -> Classified:
         """Return the state that was observed, told more precisely by the Python stack where one is known."""
@@ -137,6 +140,14 @@ class Tiles:
             found = observation, stack, state if stack is None else rules.refine(state, stack)
             self._classified.put(key, found)  # with both objects, so that their identities stay theirs
         return found[2]
+
+    def called(self, observation: Observation) -> Stack:
+        """Return the native calls of a look (`native.called`)."""
+        found = self._called.get(id(observation))
+        if found is None:
+            found = observation, native.called(observation)
+            self._called.put(id(observation), found)
+        return found[1]
 
 
 _OF_STORE: WeakKeyDictionary[Store, Tiles] = WeakKeyDictionary()

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gputop.analysis import hot
+from gputop.analysis.native import NativeCall
 from gputop.analysis.split import thread_states
 from gputop.model import Frame, Window
 from gputop.store import Store, ThreadKey
@@ -148,9 +149,12 @@ def test_flame_tree(store: Store) -> None:
     (main,) = root.children
     assert main.frame == MAIN
     assert [(child.frame, round(child.total, 5), round(child.self, 5)) for child in main.children] == [
-        (DECODE, 6.0, 6.0),
-        (STEP, 4.0, 4.0),
+        (DECODE, 6.0, 3.0),
+        (STEP, 4.0, 0.0),
     ]
+    decode, step = ((child.frame, round(child.total, 5)) for node in main.children for child in node.children)
+    assert decode == (NativeCall("__futex_abstimed_wait_common", "libc.so.6", 0), 3.0), "the interpreter ran the rest"
+    assert step == (NativeCall("cuStreamSynchronize", "libcuda.so.1", 0), 4.0), "what the driver does in it is its"
     assert main.children[1].states == {"gpu_wait": 1.0}
     assert main.states == pytest.approx({"python": 0.3, "lock": 0.3, "gpu_wait": 0.4}, abs=1e-6)
 
