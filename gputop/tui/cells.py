@@ -41,6 +41,15 @@ def fit_end(text: str, width: int, ellipsis: str = "…") -> str:
     return set_cell_size(ellipsis + text, max(0, width))
 
 
+def short(file: str) -> str:
+    """Return a file as readers know it: from its package on, else with the folder that it is in."""
+    for mark in ("/site-packages/", "/dist-packages/"):
+        if mark in file:
+            return file.rpartition(mark)[2]
+    parts = file.rsplit("/", 2)
+    return file if len(parts) < 3 else "/".join(parts[-2:])
+
+
 def line(left: Iterable[Span], width: int, right: Iterable[Span] = (), fill: Span = (" ", "text")) -> Line:
     """Return one line of exactly `width` cells: `left`, then `fill` repeated, then `right`.
 

@@ -13,7 +13,7 @@ from gputop.analysis.calls import Key
 from gputop.analysis.results import FlameNode, States
 from gputop.model import Frame
 from gputop.tui.bars import in_order, merged
-from gputop.tui.cells import Line, Span, fit, percent, width_of
+from gputop.tui.cells import Line, Span, fit, percent, short, width_of
 from gputop.tui.glyphs import Glyphs
 from gputop.tui.order import Order
 
@@ -24,7 +24,7 @@ Ordered = Callable[[Path, FlameNode], Sequence[FlameNode]]
 #: Whether a frame is one that is looked for.
 Wanted = Callable[[Frame], bool]
 #: Colours of modules in the palettes: "hue0" and up; the interpreter and its library have none.
-HUES, _PLAIN_HUE = 7, "others"
+HUES, _PLAIN = 7, "text/select"
 #: Modules that get a colour of their own; far more than there are colours.
 _MOST_MODULES = 200
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
@@ -102,6 +102,11 @@ def module(file: str) -> str:
     return "python" if _STANDARD.search(file) else file.rpartition("/")[2]
 
 
+def called(frame: Frame) -> str:
+    """Return what a call is called: that of a module's own code by its file, "<module>" alone says nothing."""
+    return f"import {short(frame.file)}" if frame.name == "<module>" and frame.file else frame.name
+
+
 def hues(root: FlameNode, before: Mapping[str, str]) -> dict[str, str]:
     """Return the colour of each module of a tree; a module keeps the one it had `before`.
 
@@ -164,7 +169,8 @@ def _box(box: Box, look: Look) -> list[Span]:
         return [(text, "ink/warn!b" if look.wanted(box.node.frame) else "dim/select")]
     if look.by_state:
         return _by_state(text, box.node.states, look)
-    return [(text, f"glyph/{look.hues.get(module(box.node.frame.file), _PLAIN_HUE)}")]
+    hue = look.hues.get(module(box.node.frame.file))
+    return [(text, f"glyph/{hue}" if hue else _PLAIN)]
 
 
 def _label(box: Box, look: Look, chosen: bool) -> str:
@@ -172,7 +178,7 @@ def _label(box: Box, look: Look, chosen: bool) -> str:
     edge = look.glyphs.run if chosen else look.glyphs.edge
     if box.width == 1:
         return edge
-    name, share = box.node.frame.name, f" {percent(box.node.total / look.whole)}" if look.whole else ""
+    name, share = called(box.node.frame), f" {percent(box.node.total / look.whole)}" if look.whole else ""
     if width_of([(name + share, "")]) < box.width:
         name += share
     return edge + fit(name, box.width - 1, look.glyphs.ellipsis if box.width > 4 else "")

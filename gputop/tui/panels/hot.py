@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gputop.tui import table
 from gputop.tui.actions import SORTS
 from gputop.tui.bars import bar, in_order
-from gputop.tui.cells import Line, Span, fit, fit_end, line
+from gputop.tui.cells import Line, Span, fit, fit_end, line, short
 from gputop.tui.panels.base import Panel, Rows, padded, rule
 from gputop.tui.table import Row
 from gputop.tui.view import Scene
@@ -112,24 +112,15 @@ def _row(scene: Scene, row: Row, columns: _Columns, width: int, biggest: float, 
     if columns.file:
         tone = "accent" if scene.view.search and table.matches(row, scene.view.search) else "strong"
         spans.append((fit(table.name(row), columns.name - 1, dots) + " ", f"{tone}{back}"))
-        where = fit_end(f"{_short(row.file)}:{row.line}", columns.file, dots)
+        where = fit_end(f"{short(row.file)}:{row.line}", columns.file, dots)
         spans += [(" ", f"text{back}"), (where, f"dim{back}")]
     else:
-        spans.append((fit(f" {table.name(row)}  {_short(row.file)}:{row.line}", columns.name, dots), f"text{back}"))
+        spans.append((fit(f" {table.name(row)}  {short(row.file)}:{row.line}", columns.name, dots), f"text{back}"))
     return line(spans, width, fill=(" ", f"text{back}"))
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:5.1f} % " if share < 9.995 else f"{100 * share:5.0f} % "
-
-
-def _short(file: str) -> str:
-    """Return a file as readers know it: from its package on."""
-    for mark in ("/site-packages/", "/dist-packages/"):
-        if mark in file:
-            return file.rpartition(mark)[2]
-    parts = file.rsplit("/", 2)
-    return file if len(parts) < 3 else "/".join(parts[-2:])
 
 
 def _empty(scene: Scene) -> str:

@@ -61,7 +61,7 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     lines: list[Line] = []
     if plan.title:
         lines.append(_title(scene, width))
-    lines.append(_legend(scene, width))
+    lines.append(legend(scene, width))
     lines += _chart(scene, timeline, width, plan.chart)
     for index, item in enumerate(curves[: plan.curves]):
         lines += _drawn(scene, item, width, 2 if index < plan.tall else 1)
@@ -108,7 +108,8 @@ def _title(scene: Scene, width: int) -> Line:
     return rule(scene, name, width, right)
 
 
-def _legend(scene: Scene, width: int) -> Line:
+def legend(scene: Scene, width: int) -> Line:
+    """Return the states of the headline's thread and their shares, as many as fit."""
     headline = scene.summary.headline if scene.summary else None
     if headline is None or not headline.states:
         return line(((" no thread seen yet", "dim"),), width)

@@ -25,7 +25,8 @@ def _rows(scene: Scene, width: int, height: int) -> Rows:
     return Rows(2, 3 if width < _WIDE or height >= 30 else 2, 4)
 
 
-def _chip(scene: Scene, verdict: Verdict) -> Span:
+def title_chip(scene: Scene, verdict: Verdict) -> Span:
+    """Return the verdict's title on its colour; a question mark says that it is a guess."""
     mark = scene.glyphs.dot if verdict.id in ("no-data", "idle") else scene.glyphs.warn
     mark = scene.glyphs.live if verdict.id == "gpu-bound" else mark
     likely = "?" if verdict.likely else ""
@@ -37,7 +38,7 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
         attaching = (f" {scene.glyphs.dot} ATTACHING ", "ink/dim!b")
         return padded([line((attaching, ("  the first samples take about a second", "dim")), width)], width, height)
     verdict = scene.summary.verdict
-    chip = _chip(scene, verdict)
+    chip = title_chip(scene, verdict)
     why = ((f"{scene.glyphs.enter} why ", "dim"),)
     indent = width_of((chip,)) + 2
     if width < _NARROW:

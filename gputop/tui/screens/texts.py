@@ -6,13 +6,17 @@ from collections.abc import Iterable
 
 from gputop.analysis.states import STATES
 from gputop.tui.actions import ACTIONS, OVERVIEW, Action
-from gputop.tui.cells import Line, Span, wrap
+from gputop.tui.bars import bar, in_order
+from gputop.tui.cells import Line, Span, fit, percent, short, wrap
 from gputop.tui.missing import sentences
 from gputop.tui.panels.base import swatch
-from gputop.tui.panels.verdict import tone
+from gputop.tui.panels.timeline import legend
+from gputop.tui.panels.verdict import title_chip
 from gputop.tui.view import Scene
 
 _KEY, _NAME = 9, 20
+#: Functions named with the advice, the share of the first that is worth it, and cells of a name.
+_HOTTEST, _LEAST, _FUNCTION = 5, 0.01, 36
 
 
 def help_text(scene: Scene, width: int) -> list[Line]:
@@ -54,16 +58,17 @@ def advice_text(scene: Scene, width: int) -> list[Line]:
     if scene.summary is None:
         return [(("Nothing has been sampled yet.", "dim"),)]
     verdict = scene.summary.verdict
-    likely = "Probably: " if verdict.likely else ""
-    lines: list[Line] = [((f"{likely}{verdict.title}", f"{tone(verdict)}!b"),)]
-    lines += [((text, "strong"),) for text in wrap(verdict.sentence, width)]
-    if verdict.evidence:
-        lines += _heading("Evidence")
-        lines += _bullets(scene, verdict.evidence, width)
+    lines: list[Line] = [(title_chip(scene, verdict), ("  probably" if verdict.likely else "", "dim"))]
+    lines += [((text, "strong!b"),) for text in wrap(verdict.sentence, width)]
     if verdict.advice:
         lines += _heading("What usually helps, most likely first")
         for place, text in enumerate(verdict.advice, 1):
             lines += _entry((f"{place}. ", "accent!b"), text, width)
+    lines += _doing(scene, width)
+    if verdict.evidence:
+        lines += _heading("Evidence")
+        lines += _bullets(scene, verdict.evidence, width)
+    lines += _where(scene, width)
     if scene.summary.notes:
         lines += _heading("What does not work here")
         for note in scene.summary.notes:
@@ -74,6 +79,28 @@ def advice_text(scene: Scene, width: int) -> list[Line]:
     if missing:
         lines += _heading("Not measured, and why")
         lines += _bullets(scene, missing, width)
+    return lines
+
+
+def _doing(scene: Scene, width: int) -> list[Line]:
+    """Return what the thread that the verdict is about did, as one bar."""
+    headline = scene.summary.headline if scene.summary else None
+    if headline is None or not headline.states:
+        return []
+    drawn = bar(in_order(headline.states.items()), width, scene.glyphs, scene.coloured, "base")
+    return [*_heading(f"What {headline.name} does"), drawn, legend(scene, width)]
+
+
+def _where(scene: Scene, width: int) -> list[Line]:
+    """Return the hottest functions, and where to look on."""
+    rows = sorted(scene.summary.functions if scene.summary else (), key=lambda row: -row.self_share)[:_HOTTEST]
+    if not rows or rows[0].self_share < _LEAST:
+        return []
+    lines = _heading("Where the time goes: f shows the source, F the call paths, s saves a trace")
+    for row in rows:
+        where = f"{short(row.file)}:{row.line}"
+        name = fit(row.name, max(8, min(_FUNCTION, width - 9 - len(where))), scene.glyphs.ellipsis)
+        lines.append(((f"{percent(row.self_share, 1):>7}  ", "strong!b"), (name, "text"), (f" {where}", "dim")))
     return lines
 
 
