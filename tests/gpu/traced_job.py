@@ -1,4 +1,4 @@
-"""Work for `kineto_check`: `traced_job.py train|decode`, with torch on a GPU.
+"""Work for `kineto_check`: `traced_job.py train|decode|sleep`, with torch on a GPU.
 
 Every half second it prints how many steps it has done and when (monotonic seconds). Each step is marked with a
 `record_function` that is named after the Unix time in ns. A line on standard input: "profile N" runs torch.profiler
@@ -52,19 +52,27 @@ def decode() -> Step:
     return step
 
 
-def profiled(step: Step, count: int) -> float:
-    """Return the kernels' microseconds a step, by torch.profiler in this process."""
+def sleep() -> Step:
+    """Return nothing to do, on a GPU that is held."""
+    torch.zeros(1, device=DEVICE)
+    return lambda: time.sleep(0.1)
+
+
+def profiled(step: Step, count: int) -> dict[str, float]:
+    """Return the kernels' microseconds a step and the numbers of rows, by torch.profiler in this process."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(count):
             step()
         if DEVICE == "cuda":
             torch.cuda.synchronize()
-    rows = (row for row in profiler.key_averages() if row.device_type.name == "CUDA")
-    return float(sum(row.self_device_time_total for row in rows)) / count
+    rows = profiler.key_averages()
+    on_gpu = [row for row in rows if row.device_type.name == "CUDA"]
+    kernel_us = float(sum(row.self_device_time_total for row in on_gpu)) / count
+    return {"kernel_us": kernel_us, "gpu_rows": len(on_gpu), "cpu_rows": len(rows) - len(on_gpu)}
 
 
 def main() -> None:
-    step = {"train": train, "decode": decode}[sys.argv[1]]()
+    step = {"train": train, "decode": decode, "sleep": sleep}[sys.argv[1]]()
     for _ in range(10):
         step()
     print("ready", flush=True)
@@ -74,7 +82,7 @@ def main() -> None:
             order = sys.stdin.readline().split() or ["end"]
             if order[0] == "end":
                 break
-            print(json.dumps({"kernel_us": profiled(step, int(order[1]))}), flush=True)
+            print(json.dumps(profiled(step, int(order[1]))), flush=True)
         with record_function(f"step {time.time_ns()}"):
             step()
         steps += 1

@@ -105,7 +105,9 @@ def test_flag_of_the_exit_guard_is_there_while_it_records(scene: Scene) -> None:
     scene.story.append((1002.0, look))
     scene.file_at(4.5)
     scene.run()
-    assert float(flags[0]) == 1000.5 + START_DELAY_S + SECONDS + record.DROPPED_S
+    deadline, name = flags[0].split(" ")
+    assert float(deadline) == 1000.5 + START_DELAY_S + SECONDS + record.DROPPED_S
+    assert name == f"shot-{ME}-1_{ME}.json"
     assert not scene.shared.exists(f"tracing-{ME}")
 
 

@@ -175,6 +175,16 @@ def test_exit_waits_until_the_trace_is_whole(shared: Shared) -> None:
         assert program.wait(5) == 0
 
 
+def test_exit_waits_for_the_trace_alone_when_gputop_is_gone(shared: Shared) -> None:
+    with guarded(shared, "'99999999999 shot-1.json'") as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "own handlers ran\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(0.3)
+        shared.write("shot-1.json", "{}")
+        assert program.wait(5) == 0
+
+
 @pytest.mark.parametrize("deadline", ["str(__import__('time').time() + 0.2)", "'nonsense'", "''"])
 def test_exit_waits_no_longer_than_the_flag_says(shared: Shared, deadline: str) -> None:
     with guarded(shared, deadline) as program:

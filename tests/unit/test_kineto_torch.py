@@ -147,6 +147,54 @@ def test_launched_program_that_ends_while_it_is_recorded(camera: Camera, tmp_pat
     assert camera.own_pids() == ()
 
 
+#: Takes a trace as gputop does, in a process of its own that can be killed; says when the recording has begun.
+SHOOTING = """if True:
+    import sys, time
+    from pathlib import Path
+    from gputop.snapshot.kineto import shoot
+    from gputop.snapshot.kineto.request import Options
+    from gputop.snapshot.kineto.route import Policy
+    from gputop.model import ProcessInfo
+
+    def wait(until):
+        time.sleep(max(0.0, until - time.monotonic()))
+        return True
+
+    told = lambda sentence: print(sentence, flush=True)
+    target = ProcessInfo(int(sys.argv[1]), 1, 0.0, ("python",))
+    shoot.record((target,), Policy(), Options(1.0), wait, told, lambda question: False, set())
+"""
+
+
+def test_program_goes_on_when_gputop_is_killed_in_the_middle(camera: Camera) -> None:
+    program = Program(camera.launch_environment({}), camera.store)
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-c", SHOOTING, str(program.process.pid)], stdout=subprocess.PIPE, text=True
+        ) as gputop:
+            assert gputop.stdout is not None
+            assert any(line.startswith("recording") for line in gputop.stdout)
+            gputop.kill()
+        before = len(program.marks)
+        deadline = time.monotonic() + 20
+        while len(program.marks) < before + 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(program.marks) >= before + 3, "it works on"
+        assert camera.route(program.info).kind == READY, "and can be traced again"
+    finally:
+        outcome = program.end()
+    assert outcome == (0, "")
+
+
+def test_program_prepared_for_traces_ends_as_usual(camera: Camera) -> None:
+    """With the abstract name, or a stale socket, it would live on for some ten seconds."""
+    environ = {**os.environ, **camera.launch_environment({}), "PYTHONWARNINGS": "ignore"}
+    code = "import time, torch; torch.ones(2) + 1; print(time.monotonic(), flush=True)"
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - float(done.stdout) < 5.0
+
+
 def may_trace() -> bool:
     try:
         return os.geteuid() == 0 or Path("/proc/sys/kernel/yama/ptrace_scope").read_text().strip() == "0"

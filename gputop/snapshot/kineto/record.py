@@ -145,6 +145,10 @@ class Session:
     def _name(self, recording: Recording) -> str:
         return f"shot-{recording.pid}-{recording.tries}"
 
+    def _file(self, recording: Recording) -> str:
+        """Return the name that Kineto gives the whole trace."""
+        return f"{self._name(recording)}_{recording.own_pid}.json"
+
     def _hear(self, event: Event) -> None:
         for recording in self.recordings:
             if recording.pid == event.pid:
@@ -153,10 +157,10 @@ class Session:
                     self.daemon.withdraw(event.pid)
                 if event.kind == "sent":
                     deadline = event.unix + START_DELAY_S + self.options.seconds + DROPPED_S
-                    self.shared.write(_flag(recording), f"{deadline:.3f}")
+                    self.shared.write(_flag(recording), f"{deadline:.3f} {self._file(recording)}")
 
     def _look(self, recording: Recording, now: float) -> None:
-        name = f"{self._name(recording)}_{recording.own_pid}.json"
+        name = self._file(recording)
         if self.shared.exists(name):
             recording.file = name
         elif not _lives(recording.pid):
@@ -172,7 +176,7 @@ class Session:
     def _late(self, recording: Recording, now: float) -> None:
         """Decide on a recording that should have been there long ago."""
         end = (recording.sent or now) + START_DELAY_S + self.options.seconds
-        writing = recording.busy or self.shared.exists(f"{self._name(recording)}_{recording.own_pid}.json.tmp")
+        writing = recording.busy or self.shared.exists(f"{self._file(recording)}.tmp")
         if writing and now < end + WRITING_S:
             return
         if writing:

@@ -1,8 +1,8 @@
 """Runs in every Python that a launched program starts, before anything of the program's own.
 
 It switches torch's on-demand tracing on where torch is new enough to do it safely, and keeps a process from exiting
-while it is being recorded: torch crashes then (pytorch#129626). The wait ends with the trace, at the latest at the
-time in the flag file.
+while it is being recorded: torch crashes then (pytorch#129626). The wait ends when the trace is whole, whether gputop
+still lives or not, at the latest at the time in the flag file.
 
 Python imports only the first `sitecustomize` on its path, so this one then runs the one it hides. The syntax is
 Python 2's too, because it runs in whatever Python there is.
@@ -58,10 +58,11 @@ def _wait_for_trace(directory):
     flag = os.path.join(directory, f"tracing-{os.getpid()}")
     try:
         with open(flag) as file:
-            deadline = float(file.read())
+            until, _, trace = file.read().partition(" ")
+        deadline, whole = float(until), os.path.join(directory, trace)
     except (OSError, ValueError):
         return
-    while os.path.exists(flag) and time.time() < deadline:
+    while os.path.exists(flag) and not os.path.isfile(whole) and time.time() < deadline:
         time.sleep(0.02)
 
 
