@@ -80,3 +80,11 @@ async def test_numbers_of_a_process() -> None:
         row = next(row for row in page(app).splitlines() if "4502" in row)
         assert "7.2 cores" in row
         assert "n/a" in row
+
+
+async def test_a_narrow_screen_keeps_what_the_main_threads_do() -> None:
+    async with running(FakeSource(), (46, 12)) as (app, pilot):
+        await pilot.press("p")
+        await until(pilot, lambda: "5 live" in page(app))
+        assert "native 4" in page(app).splitlines()[2]
+        assert "memory" not in page(app)

@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import BindingType
 
 from gputop.tui.actions import OUTPUT
-from gputop.tui.cells import Line, Span, fit_end, line
+from gputop.tui.cells import Line, Span, fit_end, line, wrap
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import padded, rule
 from gputop.tui.screens.sheet import Sheet
@@ -48,7 +48,7 @@ class Output(Sheet[None]):
         self._top = max(0, min(self._top, len(self._lines) - 1))
         lines = [self._title(width)]
         if not self._lines:
-            return [*lines, line(((f"  {self._nothing()}", "dim"),), width)]
+            return lines + [line(((f"  {words}", "dim"),), width) for words in wrap(self._nothing(), width - 3)]
         for place in range(self._top, len(self._lines)):
             if len(lines) > self._page:
                 break

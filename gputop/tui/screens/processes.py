@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HEAD = 2
 #: Widths: of pid, of rank and Python version, of CPU, memory and GPU memory, of the words after the bar.
 _PID, _MORE, _NUMBERS, _WORDS = 9, 17, 31, 18
-_WIDE = 110
+_WIDE, _NARROW = 110, 70
 
 
 class Processes(Sheet[None]):
@@ -68,7 +68,7 @@ class Processes(Sheet[None]):
             code = "code unknown" if row.code is None else f"code {row.code}"
             spans.append((f"  ended, {code}", f"{'bad' if row.code else 'dim'}{back}"))
             return line(spans, width, fill=(" ", f"text{back}"))
-        spans.append((_numbers(row), f"text{back}"))
+        spans.append((_numbers(row) if columns.numbers else "", f"text{back}"))
         if row.main is not None and columns.bar:
             spans += bar(in_order(row.main.states.items()), columns.bar, scene.glyphs, scene.coloured, "base")
         spans.append((f"  {most(row.main) if row.main else 'not looked at'}", f"text{back}"))
@@ -115,24 +115,26 @@ class Processes(Sheet[None]):
 
 
 class _Columns(NamedTuple):
-    """Widths; `more` shows rank and Python version."""
+    """Widths; `more` shows rank and Python version, `numbers` CPU and memory."""
 
     name: int
     more: bool
+    numbers: bool
     bar: int
 
 
 def _columns(width: int) -> _Columns:
-    more = width >= _WIDE
-    rest = width - _PID - _NUMBERS - _WORDS - (_MORE if more else 0)
+    more, numbers = width >= _WIDE, width >= _NARROW
+    rest = width - _PID - (_NUMBERS if numbers else 0) - _WORDS - (_MORE if more else 0)
     name = max(10, min(40, rest // 2 if rest >= 24 else rest))
-    return _Columns(name, more, max(0, min(40, rest - name)))
+    return _Columns(name, more, numbers, max(0, min(40, rest - name)))
 
 
 def _heads(width: int) -> Line:
     columns = _columns(width)
     more = f"{'rank/local':>11} {'Py':>5}" if columns.more else ""
-    text = f" {fit('process', columns.name - 1)}{'pid':>{_PID}}{more}{'cpu':>11}{'memory':>9}{'GPU':>9}"
+    numbers = f"{'cpu':>11}{'memory':>9}{'GPU':>9}" if columns.numbers else ""
+    text = f" {fit('process', columns.name - 1)}{'pid':>{_PID}}{more}{numbers}"
     return line(((f"{text}  main thread", "dim"),), width)
 
 
