@@ -49,6 +49,11 @@ class Change:
     states: States | None = None
 
     @property
+    def place(self) -> str:
+        """Return where a function is, in one word; a native one is in its module, on no line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
     def points(self) -> float:
         """Return the difference, as a share (0.01 is one point)."""
         return (self.after or 0.0) - (self.before or 0.0)

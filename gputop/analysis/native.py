@@ -12,12 +12,14 @@ stack, better.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from math import inf
 
 from gputop.analysis.demangle import demangled
 from gputop.analysis.rules_frames import tags
 from gputop.model import Frame, NativeFrame, Observation, Stack
+from gputop.store import Peek, Segment
 from gputop.text import printable
 
 
@@ -47,6 +49,16 @@ def called(observation: Observation) -> Stack:
     if own and depth == len(chain) and not observation.complete:
         own.append(CUT)
     return _one(tuple(reversed(own)))
+
+
+def segments(peeks: Iterable[Peek], calls: Callable[[Observation], Stack] = called) -> Iterator[Segment]:
+    """Return what a thread's looks tell of its native calls over time; no two overlap."""
+    until = -inf
+    for peek in peeks:
+        stack, start = calls(peek.observation), max(until, peek.time - peek.seconds)
+        if stack and start < peek.time:
+            yield Segment(start, peek.time, stack)
+        until = max(until, peek.time)
 
 
 @lru_cache(maxsize=16384)

@@ -84,6 +84,11 @@ class FunctionRow:
     native: tuple[NativePart, ...] = ()
     is_native: bool = False
 
+    @property
+    def place(self) -> str:
+        """Return where it is, in one word: "train.py:31", "libcuda.so.1"."""
+        return f"{self.file}:{self.line}" if self.line or not self.is_native else self.file
+
 
 @dataclass(frozen=True, slots=True)
 class LineRow:

@@ -80,7 +80,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield "functions, self            before     after    change"
     for change in comparison.functions[:_FUNCTIONS]:
         if _worth(change):
-            yield f"{_line(change.name, change):<64}  {change.file}:{change.line}"
+            yield f"{_line(change.name, change):<64}  {change.place}"
     yield ""
     yield "Shares do not tell the speed: compare steps or images a second too."
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gputop.analysis.results import CpuUse, Headline, Summary, ThreadRow
+from gputop.analysis.results import CpuUse, Headline, NativePart, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT
 from gputop.collectors.gpu.metrics import DEVICE_METRICS
@@ -33,9 +33,11 @@ def document(summary: Summary) -> dict[str, Any]:
                 "name": row.name,
                 "file": row.file,
                 "line": row.line,
+                "native": row.is_native,
                 "self": _share(row.self_share),
                 "total": _share(row.total_share),
                 "states": _states(row.states),
+                "native_calls": _calls(row.native),
             }
             for row in summary.functions
         ],
@@ -46,6 +48,7 @@ def document(summary: Summary) -> dict[str, Any]:
                 "function": row.function,
                 "self": _share(row.self_share),
                 "states": _states(row.states),
+                "native_calls": _calls(row.native),
             }
             for row in summary.lines
         ],
@@ -62,6 +65,10 @@ def document(summary: Summary) -> dict[str, Any]:
         "cost": _cost(summary.cost),
         "notes": [{"source": note.source, "what": note.what, "remedy": note.remedy} for note in summary.notes],
     }
+
+
+def _calls(parts: Iterable[NativePart]) -> list[dict[str, Any]]:
+    return [{"name": part.name, "module": part.module, "share": _share(part.share)} for part in parts]
 
 
 def _share(value: float) -> float:

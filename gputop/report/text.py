@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from gputop.analysis.efficiency import Efficiency
-from gputop.analysis.results import FunctionRow, Headline, Summary, ThreadRow
+from gputop.analysis.results import FunctionRow, Headline, NativePart, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
 from gputop.analysis.summary import works
@@ -18,6 +18,8 @@ _FLOOR = 0.005
 _SHOWS = 0.05  # of a core
 #: What is wrong with a recording concerns all that is said of it, so its notes come first.
 _RECORDING = "recording"
+#: Native functions are named from this part of a function's own time on, and for functions of this share.
+_NATIVE, _NATIVE_OF = 0.1, 0.02
 _FUNCTIONS, _THREADS, _BRIEF = 15, 12, 3
 
 
@@ -43,7 +45,7 @@ def _brief_lines(summary: Summary) -> Iterator[str]:
     if headline is not None:
         yield f"  {headline.name}: {_shares(headline.states)}"
     for row in summary.functions[:_BRIEF]:
-        yield f"  {100 * row.self_share:.0f} % in {row.name}, {row.file}:{row.line}"
+        yield f"  {100 * row.self_share:.0f} % in {row.name}, {row.place}"
     yield from (f"  {fact}" for fact in _machine(summary))
     yield from (f"  {fact}" for fact in _notes(summary))
 
@@ -117,11 +119,16 @@ def _functions(rows: tuple[FunctionRow, ...]) -> Iterator[str]:
     yield "hottest functions      self    total   mostly      where"
     for row in rows:
         state = BY_ID[max(row.states, key=row.states.__getitem__, default="unknown")].label
-        yield (
-            f"  {row.name[:38]:<38} {percent(row.self_share)} {percent(row.total_share)}"
-            f"  {state:<9}  {row.file}:{row.line}"
-        )
+        yield (f"  {row.name[:38]:<38} {percent(row.self_share)} {percent(row.total_share)}  {state:<9}  {row.place}")
+        if called := ", ".join(f"{part.name[:60]} ({part.module}) {100 * part.share:.0f} %" for part in _told(row)):
+            yield f"    native: {called}"
     yield ""
+
+
+def _told(row: FunctionRow) -> Iterator[NativePart]:
+    """Yield the native functions that a Python function's own time mostly went into."""
+    if row.self_share >= _NATIVE_OF:
+        yield from (part for part in row.native[:2] if part.share >= _NATIVE)
 
 
 def _threads(rows: tuple[ThreadRow, ...], root: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Python stacks in pprof's format: the protocol buffer `perftools.profiles.Profile`, encoded by hand.
+"""Stacks in pprof's format: the protocol buffer `perftools.profiles.Profile`, encoded by hand.
 
 Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto. Encoding: varints, and length-delimited
 parts (https://protobuf.dev/programming-guides/encoding/). Nothing more is needed, so no dependency is.

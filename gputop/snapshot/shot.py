@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gputop.analysis import tiles
+from gputop.analysis.native import segments
 from gputop.analysis.results import Verdict
+from gputop.analysis.split import without_python
 from gputop.errors import SnapshotError
 from gputop.model import Frame, ProcessInfo, Session, Stack, Window
 from gputop.store import Segment, Store, ThreadKey
@@ -49,6 +52,12 @@ class Shot:
         root = self.session.root.pid
         seen = (key for key in self.store.threads(self.window) if self._shows(key.pid))
         return tuple(sorted(seen, key=lambda key: (key.pid != root, key.pid, key.tid != key.pid, key)))
+
+    def stacks(self, key: ThreadKey) -> Iterator[Segment]:
+        """Return a thread's stacks in order of time: Python's; of a program without Python, its native calls."""
+        if not without_python(self.store, key.pid, self.window):
+            return self.store.segments(key, self.window)
+        return segments(self.store.peeks(key, self.window), tiles.of(self.store).called)
 
     def _shows(self, pid: int) -> bool:
         return self.pids is None or pid in self.pids

@@ -1,4 +1,4 @@
-"""Python stacks as a speedscope file, a profile for each thread: https://www.speedscope.app/file-format-schema.json."""
+"""Stacks as a speedscope file, a profile for each thread: https://www.speedscope.app/file-format-schema.json."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _profile(shot: Shot, key: ThreadKey, frames: dict[tuple[str, str], tuple[int
     yield json.dumps(head)[:-1] + ', "events": ['
     opened: list[int] = []
     separator = ""
-    for step in steps(shot.store.segments(key, window)):
+    for step in steps(shot.stacks(key)):
         at = f'"at":{step.time - window.start:.6f}'
         events = [f'{{"type":"C","frame":{opened.pop()},{at}}}' for _ in range(step.closed)]
         for frame in step.opened:

@@ -52,11 +52,11 @@ def named_track(pid: int, tid: int, name: str, position: int) -> Iterator[str]:
 
 
 def stack_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[str]:
-    """Yield the Python stacks of a thread as nested slices, a string of events for each change."""
+    """Yield the stacks of a thread as nested slices, a string of events for each change."""
     opened: dict[tuple[str, str, int], str] = {}
     offset = axis.us(0.0)
     track = f'"pid":{pid},"tid":{STACKS_TID + key.tid},"ts":'
-    for step in steps(shot.store.segments(key, shot.window)):
+    for step in steps(shot.stacks(key)):
         at = f"{track}{step.time * 1e6 + offset:.3f}"
         events = [f'{{"ph":"E",{at}}}'] * step.closed
         for frame in step.opened:

@@ -1,4 +1,4 @@
-"""How long each thread spent in each Python stack: what the formats without a time axis are made of."""
+"""How long each thread spent in each stack, native calls below Python's: for formats without a time axis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Weight(NamedTuple):
 def weights(shot: Shot) -> Iterator[Weight]:
     """Yield the time in each stack and state, thread by thread."""
     for key in shot.threads():
-        for stack, time in thread_states(shot.store, key, shot.window).stacks:
+        for stack, time in thread_states(shot.store, key, shot.window).merged():
             for what, seconds in time.items():
                 if seconds > _DUST:
                     yield Weight(key, stack, what.detail, seconds)
