@@ -45,6 +45,21 @@ def test_busy_and_main_threads_are_looked_at_often(running_now: bool, cpu_share:
     assert 1.25 / hz < max(delays) <= 1.3 / hz
 
 
+def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps() -> None:
+    """It was just seen at work, or waiting: that must not tell how soon it is looked at again."""
+    pace = Pace(50.0, 0.01)
+    pace._slowed = 0.1
+    delays: dict[bool, list[float]] = {True: [], False: []}
+    task, before = _task(False, 0.0)
+    for number in range(4000):
+        works = number % 4 == 0
+        task.look, task.counters = Look(running=works), Counters(before.run_ns + works * 5_000_000, 0, number)
+        delays[works].append(pace.after(task, before, 0.025, main=True)[1])
+        before = task.counters
+    at_work, waiting = (sum(delays[works][100:]) / len(delays[works][100:]) for works in (True, False))
+    assert at_work == pytest.approx(waiting, rel=0.04)
+
+
 def test_a_thread_that_was_held_up_too_long_is_left_alone_until_its_budget_has_paid() -> None:
     pace = Pace(50.0, 0.01)
     task, before = _task(True, 1.0)

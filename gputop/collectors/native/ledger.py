@@ -1,10 +1,13 @@
-"""Shares a thread's time out between its looks, exactly, by the scheduler's counters.
+"""Shares a thread's time out between its looks by the scheduler's counters.
 
 A look says what a thread does at one moment; the scheduler counts how long it was on a CPU and how long it waited for
-one. Together they tell more than looks alone: the time on a CPU goes to the looks that saw it running, the time blocked
-to the looks that saw it blocked, whatever the moments of the looks happened to be. How a thread's time divides into
-running, starved and blocked is then exact, and only what it ran or waited *for* is sampled (in the language of survey
+one. A look stands for the time since the look before, and a little more or less, so that the looks that saw the thread
+ready add up to the time that it was, and those that saw it blocked to the time that it was blocked. What it ran or
+waited *for* is sampled; how its time divides into running, starved and blocked is counted (in the language of survey
 statistics: post-stratification).
+
+The differences are evened out over many looks. Were the next look to take all of what is missing, looks just before the
+thread runs would stand for more than those just after, and a short wait between two long ones would lose a third.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from typing import NamedTuple
 #: Time of one kind that no look of that kind has claimed so far is kept up to this, seconds; more is forgotten, so that
 #: a sleep after minutes of computing does not get their rounding errors.
 MOST_KEPT_S = 0.25
+#: A difference is evened out in about this time: long enough that what a look gets of it does not depend on where in a
+#: step of the program it fell, short enough that windows of seconds come out within half a point.
+EVENED_S = 0.3
 
 
 class Elapsed(NamedTuple):
@@ -26,29 +32,38 @@ class Elapsed(NamedTuple):
 
 
 class Ledger:
-    """What one thread's looks have not accounted for yet.
+    """What one thread's looks have not accounted for yet; less than nothing when they stood for too much.
 
-    The kernel brings the counter of a running thread up to date at its ticks only, some milliseconds apart. Amounts may
-    be negative for a while; the next look evens that out.
+    The kernel brings the counter of a running thread up to date at its ticks only, some milliseconds apart; that, too,
+    evens out.
     """
 
     def __init__(self) -> None:
-        self._on_cpu = self._starved = self._blocked = 0.0
+        self._ready = self._starved = self._blocked = 0.0
 
     def book(self, elapsed: Elapsed, running: bool) -> tuple[float, float]:
         """Take in the time since the look before; return the seconds this look stands for, those starved apart too."""
-        self._on_cpu = min(self._on_cpu + elapsed.on_cpu, elapsed.on_cpu + MOST_KEPT_S)
-        self._starved = min(self._starved + elapsed.starved, elapsed.starved + MOST_KEPT_S)
-        blocked = elapsed.seconds - elapsed.on_cpu - elapsed.starved - elapsed.held
-        self._blocked = min(self._blocked + blocked, max(blocked, 0.0) + MOST_KEPT_S)
+        own = elapsed.seconds - elapsed.held
+        ready = elapsed.on_cpu + elapsed.starved
+        self._ready = _kept(self._ready, ready)
+        self._starved = _kept(self._starved, elapsed.starved)
+        self._blocked = _kept(self._blocked, own - ready)
         if not running:
-            seconds, self._blocked = _claimed(self._blocked)
+            seconds = _claimed(self._blocked, own)
+            self._blocked -= seconds
             return seconds, 0.0
-        on_cpu, self._on_cpu = _claimed(self._on_cpu)
-        starved, self._starved = self._starved, 0.0
-        return on_cpu + starved, starved
+        seconds = _claimed(self._ready, own)
+        starved = min(self._starved, seconds)
+        self._ready -= seconds
+        self._starved -= starved
+        return seconds, starved
 
 
-def _claimed(amount: float) -> tuple[float, float]:
-    """Return what may be claimed of an amount, and what stays."""
-    return (amount, 0.0) if amount > 0 else (0.0, amount)
+def _kept(balance: float, more: float) -> float:
+    """Return a balance with more time, within bounds."""
+    return max(min(balance + more, max(more, 0.0) + MOST_KEPT_S), -MOST_KEPT_S)
+
+
+def _claimed(balance: float, own: float) -> float:
+    """Return the seconds of a balance that a look claims, given those since the look before."""
+    return max(own + min(own / EVENED_S, 1.0) * (balance - own), 0.0)

@@ -20,8 +20,10 @@ _OWN_SHARE = 0.03
 #: … but the main threads of so many processes are not slowed for it while they work, and to this part of their rate at
 #: most while they wait: a main thread that only waits for its workers must not take their looks.
 _MAIN_THREADS, _WAITING_PART = 4, 0.4
-#: A main thread works when it is seen running, or ran for this share of the time since its last look.
-_WORKING_SHARE = 0.1
+#: A main thread works to the full when it wanted a CPU for this share of the time, in the mean over about this long.
+#: The mean must not follow the phases of the program's steps: were a thread looked at again sooner whenever it was just
+#: seen at work, then what follows the work would be seen too often.
+_WORKING_SHARE, _WORKING_S = 0.2, 2.0
 _SLOWEST, _RECOVERY = 0.01, 1.25
 #: A thread's debt may reach what its budget pays back in this time.
 _CREDIT_S = 1.0
@@ -60,18 +62,21 @@ class Pace:
             elapsed: seconds since the look before.
             main: it is a process's main thread.
         """
-        if _active(task, before, elapsed, _BUSY_SHARE):
+        wanted = _wanted(task, before, elapsed)
+        if wanted > _BUSY_SHARE or (task.look is not None and task.look.running):
             task.busy_until = task.looked + _BUSY_S
+        task.wanted += (wanted - task.wanted) * min(elapsed / _WORKING_S, 1.0)
         often = main or task.busy_until > task.looked
         rate = self.rate_hz if often else min(PARKED_HZ, self.rate_hz)
-        floor = self._floor(_active(task, before, elapsed, _WORKING_SHARE)) if main else 0.0
+        floor = self._floor(task.wanted) if main else 0.0
         interval = 1 / (rate * max(self._slowed, floor))
         jittered = interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)
         return often, max(jittered, self._pay_back(task, elapsed))
 
-    def _floor(self, works: bool) -> float:
+    def _floor(self, wanted: float) -> float:
         """Return the part of its rate that a main thread has whatever the looks cost."""
-        return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * (1.0 if works else _WAITING_PART)
+        works = min(wanted / _WORKING_SHARE, 1.0)
+        return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * (_WAITING_PART + (1.0 - _WAITING_PART) * works)
 
     def _pay_back(self, task: Task, elapsed: float) -> float:
         """Return the seconds until the thread may be held up again."""
@@ -80,10 +85,9 @@ class Pace:
         return excess / self.budget if excess > 0 and self.budget else 0.0
 
 
-def _active(task: Task, before: Counters | None, elapsed: float, share: float) -> bool:
-    """Is the thread running, or did it run for this share of the time since the look before?"""
-    if task.look is not None and task.look.running:
-        return True
-    if before is None or task.counters is None:
-        return False
-    return task.counters.run_ns - before.run_ns > share * elapsed * 1e9
+def _wanted(task: Task, before: Counters | None, elapsed: float) -> float:
+    """Return the share of the time since the look before in which the thread was on a CPU, or waited for one."""
+    if before is None or task.counters is None or not elapsed:
+        return float(task.look is not None and task.look.running)
+    wanted = task.counters.run_ns - before.run_ns + task.counters.delay_ns - before.delay_ns
+    return wanted / elapsed / 1e9

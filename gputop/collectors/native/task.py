@@ -82,6 +82,7 @@ class Task:
         settled: seeing the same again would give the same look.
         copy: bytes of stack to copy.
         busy_until: it is looked at often up to this time.
+        wanted: share of the time that it was on a CPU or waited for one, lately.
         owed_s: seconds that it was held up and that its budget has not paid back yet, as of `looked`.
         held_s: seconds that it was held up since its counters were read.
         frame: the Python frame that it was in then; None where that is not known.
@@ -101,6 +102,7 @@ class Task:
         self.settled = False
         self.copy = FIRST_COPY
         self.busy_until = 0.0
+        self.wanted = 1.0
         self.owed_s = self.held_s = 0.0
         self.frame: Frame | None = None
         self.glance: Callable[[], None] | None = None
