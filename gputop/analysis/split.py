@@ -35,8 +35,9 @@ class Split:
         looks: how often it was looked at.
         seconds: the time that is accounted for.
         time: state and kind to seconds; they sum to `seconds`.
-        stacks: the same by Python stack, over all the time for which stacks are known; for a thread of a program
-            without Python, by native calls (`native.called`), over the time for which it was looked at.
+        stacks: the same by Python stack, over all the time for which stacks are known; where none are, by the frame
+            that looks read, without its callers; for a thread of a program without Python, by native calls
+            (`native.called`), over the time for which it was looked at.
         unlooked: seconds of stacks at which nobody looked; they are taken to be as the rest of the stack's time, or as
             the thread's time where there is none.
         native: the native calls below each Python frame, below None where there was no such frame.
@@ -86,7 +87,7 @@ def thread_states(store: Store, key: ThreadKey, window: Window, cpu: Cpu | None 
 
 
 def without_python(store: Store, pid: int, window: Window) -> bool:
-    """Tell whether a process is known to run no Python in a window, so that its native calls are all that tells of its code."""
+    """Tell whether a process is known to run no Python in a window, so that its native calls tell of its code."""
     session = store.session
     known = (*store.processes(inf), *store.gone().values(), *((session.root,) if session else ()))
     process = next((process for process in known if process.pid == pid), None)
@@ -103,6 +104,8 @@ def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
         if entry.seconds > 0:
             stacks.append(StackSplit(entry.stack, _scaled(seen or time, entry.seconds)))
             unlooked += max(0.0, entry.seconds - sum(seen.values()))
+    if not tally.stacks:
+        stacks = [StackSplit((frame,), seen) for frame, seen in tally.lines.items()]
     return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked, tally.native)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import struct
@@ -72,16 +73,24 @@ needs_layout = pytest.mark.skipif(sys.version_info[:2] not in CODE_OFFSET, reaso
 class Own:
     """Our own interpreter's code objects, read as another's are."""
 
-    def __init__(self) -> None:
+    def __init__(self, code_copies: int = 0) -> None:
         layout = layout_of(sys.version_info[:2], b"")
         assert layout is not None
+        layout = layout._replace(code_copies=code_copies)
         self._codes, self._layout = Codes(os.getpid(), layout, TYPES), layout
 
     def frame(self, thing: object, offset: int = 0) -> Frame | None:
         """Return the frame of an instruction of a code object, by its offset."""
+        return self.frame_at(thing, self.instructions(thing) + offset)
+
+    def instructions(self, code: object) -> int:
+        """Return where a code object's instructions begin."""
+        return id(code) + self._layout.code_instructions
+
+    def frame_at(self, thing: object, instruction: int) -> Frame | None:
+        """Return the frame of an instruction of a code object, by its address."""
         begin, end = self._layout.code_span
         content = read_memory(os.getpid(), id(thing) + begin, end - begin)
-        instruction = id(thing) + self._layout.code_instructions + offset
         return self._codes.frame(CodeWords(id(thing), instruction, content.ljust(end - begin, b"\0")))
 
 
@@ -122,6 +131,22 @@ def test_an_instruction_outside_its_code_is_none() -> None:
     code = _made("f", 3)
     for offset in (-4, len(code.co_code), 10**6, -(10**6)):
         assert own.frame(code, offset) is None
+
+
+@needs_layout
+def test_an_instruction_in_a_thread_s_own_copy_of_the_code() -> None:
+    """Free-threaded builds from 3.14 on run such copies: `_PyCodeArray`, the first entry being the code's own."""
+    code = _made("f", 3)
+    copy = ctypes.create_string_buffer(code.co_code)
+    own = Own()
+    array = (ctypes.c_uint64 * 4)(3, own.instructions(code), 0, ctypes.addressof(copy))
+    pointer = ctypes.c_uint64(ctypes.addressof(array))
+    assert own.frame_at(code, ctypes.addressof(copy) + 2) is None
+    apart = Own(code_copies=ctypes.addressof(pointer) - id(code))
+    for offset in range(0, len(code.co_code), 2):
+        assert apart.frame_at(code, ctypes.addressof(copy) + offset) == own.frame(code, offset) is not None
+        assert apart.frame(code, offset) == own.frame(code, offset)
+    assert apart.frame_at(code, ctypes.addressof(copy) + len(code.co_code)) is None
 
 
 @needs_layout
@@ -166,7 +191,6 @@ def test_hostile_debug_offsets(rest: bytes, version: int, free_threaded: int) ->
     head = b"xdebugpy" + struct.pack("<QQ", version if version % 2 else 0x030D00F0, free_threaded)
     layout = layout_of((3, 13), (head + rest).ljust(DEBUG_OFFSETS_BYTES, b"\0"))
     if layout is not None:
-        assert not free_threaded
         FrameWords(os.getpid(), layout)
 
 

@@ -108,7 +108,7 @@ def test_the_current_frames_are_those_that_pyspy_sees(version: str) -> None:
 
 
 @needs_ptrace
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13t"])
 def test_each_line_of_a_short_loop_has_its_own_state(version: str, cuda_library: Path) -> None:
     """At 200 looks a second a share over five seconds is good to 1.5 points (one sigma)."""
     with start_target("three_lines.py", cuda_library, python=python(version)) as target:

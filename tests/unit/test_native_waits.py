@@ -79,6 +79,17 @@ def test_the_gil_is_told_from_other_locks(version: str, tmp_path: Path) -> None:
     assert {"PyThread_acquire_lock_timed", "_PySemaphore_Wait"} & set(names(parked))
 
 
+@needs_ptrace
+def test_a_free_threaded_build_has_no_gil_to_wait_for(tmp_path: Path) -> None:
+    """Not even where threads fight for one lock and one dictionary."""
+    script = tmp_path / "contended.py"
+    script.write_text(CONTENDED.replace("while True: pass", "while True: threading.active_count()"))
+    with running(python("3.13t"), str(script)) as target, watching(target.pid) as watch:
+        watch.wait_for(lambda watch: sum(len(batch.samples) for batch in watch.batches) > 200, "looks")
+        waits = {seen.waits_on for batch in watch.batches for seen in batch.observations}
+    assert waits == {""}
+
+
 def _waits(watch: Watch) -> dict[str, tuple[str, str]]:
     """Return what each named thread was seen waiting in and on, last."""
     found = {}

@@ -182,6 +182,14 @@ def test_looks_beside_are_shared_out_by_the_time_of_the_stacks_that_end_there() 
     assert split.states == pytest.approx({"gpu_wait": 0.5, "native": 0.5})
 
 
+def test_without_stacks_the_frames_of_looks_are_stacks_of_one() -> None:
+    """As under a free-threaded Python, which py-spy cannot read; what is in no known frame is in no stack."""
+    rows = [(0.02 * number, *((PYTHON, DECODE), (SYNC, STEP), (NATIVE, None))[number % 3]) for number in range(1, 91)]
+    split = thread_states(stored(looks(PID, rows)), KEY, Window(0, 1.8))
+    times = {stack: {what.state: seconds for what, seconds in time.items()} for stack, time in split.stacks}
+    assert times == {(DECODE,): {"python": pytest.approx(0.6)}, (STEP,): {"gpu_wait": pytest.approx(0.6)}}
+
+
 def test_a_line_without_looks_takes_those_of_its_function_then_those_at_its_time() -> None:
     line = STEP._replace(line=99)
     stood = [(0.0, 1.0, (MAIN, line)), (1.0, 2.0, (MAIN, DECODE))]

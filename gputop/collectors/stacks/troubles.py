@@ -70,7 +70,7 @@ TROUBLES = (
     Trouble(
         r"free-threaded",
         "{who} runs a free-threaded Python, which py-spy cannot read",
-        f"use the ordinary build of Python to see functions; {_REST}",
+        "gputop reads the innermost functions itself; to see their callers, use the ordinary build of Python",
         retry=60,
         retry_limit=600,
     ),

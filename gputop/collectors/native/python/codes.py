@@ -19,6 +19,8 @@ _MAX_TABLE_BYTES = 128 << 10
 #: `PyASCIIObject.state` from `Layout.text_kind` on: bytes a character, one block with the header, ASCII only.
 _KIND, _COMPACT, _ASCII = 7, 1 << 3, 1 << 4
 _ENCODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
+#: Threads whose copies of a code object are looked through.
+_MAX_COPIES = 1024
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 
@@ -39,6 +41,7 @@ class _Code(NamedTuple):
     file: str
     lines: LineTable
     frames: dict[int, Frame]
+    copies: list[int]
 
 
 class Codes:
@@ -60,7 +63,29 @@ class Codes:
             if len(self._known) >= _MAX_CODES:
                 self._known.clear()
             self._known[seen.code] = known
-        return _frame(known, self._offset(seen.code, seen.instruction))
+        found = _frame(known, self._offset(seen.code, seen.instruction))
+        return self._frame_in_copy(known, seen) if found is None and self._layout.code_copies else found
+
+    def _frame_in_copy(self, code: _Code, seen: CodeWords) -> Frame | None:
+        """Return the frame of an instruction in one of the copies that free-threaded builds make for each thread."""
+        for _ in range(2):
+            for copy in code.copies:
+                found = _frame(code, seen.instruction - copy)
+                if found is not None:
+                    return found
+            code.copies[:] = self._copies(seen.code)
+        return None
+
+    def _copies(self, code: int) -> list[int]:
+        """Return where the copies begin (`_PyCodeArray`: their number, then their addresses, 0 for none yet)."""
+        array = next(iter(self._words(code + self._layout.code_copies, 1)), 0)
+        count = next(iter(self._words(array, 1)), 0)
+        return [copy for copy in self._words(array + 8, min(count, _MAX_COPIES)) if copy]
+
+    def _words(self, address: int, count: int) -> tuple[int, ...]:
+        """Return words of the target's memory; none where it has no such."""
+        content = read_memory(self._pid, address, 8 * count)
+        return struct.unpack(f"<{count}Q", content) if len(content) == 8 * count else ()
 
     def _offset(self, code: int, instruction: int) -> int:
         if not self._layout.native_ids:
@@ -79,7 +104,7 @@ class Codes:
             return None
         entries = entries_3_11 if layout.native_ids else entries_3_10
         first_line = _INT.unpack_from(content, layout.code_first_line - begin)[0]
-        return _Code(content[self._lasting :], name, file, LineTable(entries(table, first_line)), {})
+        return _Code(content[self._lasting :], name, file, LineTable(entries(table, first_line)), {}, [])
 
     def _text(self, address: int) -> str | None:
         """Return a string, cut where names are cut anyway; None when there is none."""

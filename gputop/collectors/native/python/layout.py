@@ -18,83 +18,34 @@ _TOLD = (
     *("interpreters", "interpreter_next", "interpreter_threads", "interpreter_gil"),
     *("thread_next", "thread_interpreter", "thread_frame", "thread_ident"),
     *("frame_code", "frame_instruction", "frame_owner"),
-    *("code_file", "code_name", "code_lines", "code_first_line", "code_instructions"),
+    *("code_file", "code_name", "code_lines", "code_first_line", "code_instructions", "code_copies"),
     *("object_type", "data_size", "data_bytes", "text_state", "text_length", "ascii_bytes"),
 )
-_PLACES = {
+_PLACES: dict[tuple[int, int], tuple[int | None, ...]] = {
     (3, 13): (
-        40,
-        64,
-        72,
-        112,
-        168,
-        176,
-        184,
-        200,
-        240,
-        248,
-        264,
-        280,
-        296,
-        304,
-        312,
-        344,
-        360,
-        520,
-        528,
-        544,
-        552,
-        560,
+        *(40, 64, 72, 112),
+        *(168, 176, 184, 200),
+        *(240, 248, 264),
+        *(280, 296, 304, 312, 344, None),
+        *(360, 520, 528, 544, 552, 560),
     ),
     (3, 14): (
-        40,
-        64,
-        72,
-        120,
-        192,
-        200,
-        208,
-        224,
-        264,
-        272,
-        288,
-        320,
-        336,
-        344,
-        352,
-        384,
-        408,
-        600,
-        608,
-        624,
-        632,
-        640,
+        *(40, 64, 72, 120),
+        *(192, 200, 208, 224),
+        *(264, 272, 288),
+        *(320, 336, 344, 352, 384, 392),
+        *(408, 600, 608, 624, 632, 640),
     ),
     (3, 15): (
-        40,
-        64,
-        72,
-        120,
-        192,
-        200,
-        208,
-        248,
-        328,
-        336,
-        352,
-        384,
-        400,
-        408,
-        416,
-        448,
-        472,
-        696,
-        704,
-        720,
-        728,
-        736,
+        *(40, 64, 72, 120),
+        *(192, 200, 208, 248),
+        *(328, 336, 352),
+        *(384, 400, 408, 416, 448, 456),
+        *(472, 696, 704, 720, 728, 736),
     ),
 }
+#: `Layout.text_kind` of free-threaded builds, where it is not that of others: interning takes a byte of its own.
+_TEXT_KIND = {(3, 14): 8, (3, 15): 8}
 #: Bytes of `_PyRuntime` that hold them.
 DEBUG_OFFSETS_BYTES = 744
 #: `_PyRuntime` and `PyInterpreterState` are smaller than this, other structures are smaller than that.
@@ -103,8 +54,6 @@ _LARGEST, _LARGEST_SMALL = 1 << 20, 1 << 10
 _COMPACT_MORE = 16
 _NO_FIELD = -1
 _WORD = struct.Struct("<Q")
-#: Free-threaded builds whose frames are read. Those of 3.14 run copies of the instructions, one for each thread.
-_FREE_THREADED_TRIED = frozenset({(3, 13)})
 
 
 class Layout(NamedTuple):
@@ -120,6 +69,7 @@ class Layout(NamedTuple):
         code_file, code_name, code_lines, code_first_line: `PyCodeObject.co_filename`, `.co_qualname`, `.co_linetable`,
             `.co_firstlineno`.
         code_instructions: `PyCodeObject.co_code_adaptive`; -1 in 3.10, whose frames count instructions instead.
+        code_copies: `PyCodeObject.co_tlbc`, copies of its instructions, one for each thread; 0 without.
         ascii_bytes, compact_bytes: sizes of the headers of strings that are ASCII, and that are not.
         frame_owner: `_PyInterpreterFrame.owner`; -1 where no frame belongs to C code.
         cframe_frame: `_PyCFrame.current_frame`; -1 where there is no such step.
@@ -155,6 +105,7 @@ class Layout(NamedTuple):
     text_length: int = 16
     text_state: int = 32
     text_kind: int = 2
+    code_copies: int = 0
 
     @property
     def native_ids(self) -> bool:
@@ -198,13 +149,14 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout | None:
 def _told(version: tuple[int, int], runtime: bytes) -> Layout | None:
     if len(runtime) < DEBUG_OFFSETS_BYTES or not runtime.startswith(_COOKIE):
         return None
-    (number,) = _WORD.unpack_from(runtime, _VERSION)
-    free_threaded = runtime[_FREE_THREADED]
-    if (number >> 24, number >> 16 & 0xFF) != version or (free_threaded and version not in _FREE_THREADED_TRIED):
+    number, free_threaded = (_WORD.unpack_from(runtime, place)[0] for place in (_VERSION, _FREE_THREADED))
+    if (number >> 24, number >> 16 & 0xFF) != version:
         return None
     places = zip(_TOLD, _PLACES[version], strict=True)
-    fields = {name: _WORD.unpack_from(runtime, place)[0] for name, place in places}
+    fields = {name: _WORD.unpack_from(runtime, place)[0] for name, place in places if place is not None}
     layout = Layout(**fields, compact_bytes=fields["ascii_bytes"] + _COMPACT_MORE)
+    if free_threaded:
+        layout = layout._replace(text_kind=_TEXT_KIND.get(version, layout.text_kind))
     return layout if _plausible(layout) else None
 
 
