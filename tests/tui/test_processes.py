@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.model import NA, GpuUse, ProcessReading
+from gputop.analysis.results import Summary
+from gputop.model import NA, GpuUse, ProcessReading, Window
 from gputop.tui.screens.overview import Overview
+from gputop.tui.source import Thread
 from gputop.tui.tree import NO_GPU, rows
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, still, until
@@ -67,14 +69,18 @@ async def test_the_tree_and_looking_at_a_process() -> None:
         assert app.scene.view.thread == (4121, 4121)
 
 
-async def test_numbers_of_a_process() -> None:
-    async with running(FakeSource(), (140, 30)) as (app, pilot):
-        summary = app.scene.summary
-        assert summary is not None
-        assert summary.host is not None
+class _Busy(FakeSource):
+    """One of its processes has seven cores, and a size that nobody may read."""
+
+    def summary(self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
+        found = super().summary(window, columns, thread, alone=alone)
+        assert found.host is not None
         reading = ProcessReading(4502, 7.25, NA("no right to read it"), ())
-        app.scene.summary = replace(summary, host=replace(summary.host, processes=(reading,)))
-        app.freeze(True)
+        return replace(found, host=replace(found.host, processes=(reading,)))
+
+
+async def test_numbers_of_a_process() -> None:
+    async with running(_Busy(), (140, 30)) as (app, pilot):
         await pilot.press("p")
         await until(pilot, lambda: "processes" in page(app))
         row = next(row for row in page(app).splitlines() if "4502" in row)
