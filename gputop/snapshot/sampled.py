@@ -105,4 +105,4 @@ def _summary(shot: Shot, axis: Axis) -> Iterator[str]:
     name = f"{verdict.title}: {verdict.sentence}"
     start, end = axis.us(shot.window.start), axis.us(shot.window.end)
     yield json.dumps({"ph": "B", **track, "ts": start, "name": name, "cat": "verdict", "args": arguments})
-    yield json.dumps({"ph": "E", **track, "ts": end})
+    yield json.dumps({"ph": "E", **track, "ts": end, "name": name})

@@ -1,7 +1,7 @@
 """The slice tracks of a trace: for each thread its Python stacks, and below them what it was doing.
 
 Slices are B/E pairs, never X: HTA takes every X for an operator, and TensorBoard's plugin fails on an X without a
-category. Both ignore B and E, Perfetto draws them.
+category. Both ignore B and E, Perfetto draws them. An E has the name of its B: speedscope and the plugin want one.
 """
 
 from __future__ import annotations
@@ -54,16 +54,19 @@ def named_track(pid: int, tid: int, name: str, position: int) -> Iterator[str]:
 def stack_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[str]:
     """Yield the stacks of a thread as nested slices, a string of events for each change."""
     opened: dict[tuple[str, str, int], str] = {}
+    ends: list[str] = []  # of the functions that are open, outermost first
     offset = axis.us(0.0)
     track = f'"pid":{pid},"tid":{STACKS_TID + key.tid},"ts":'
     for step in steps(shot.stacks(key)):
         at = f"{track}{step.time * 1e6 + offset:.3f}"
-        events = [f'{{"ph":"E",{at}}}'] * step.closed
+        events = [f'{{"ph":"E",{at},"name":{ends.pop()}}}' for _ in range(step.closed)]
         for frame in step.opened:
+            name = json.dumps(frame.name)
             body = opened.get(frame)
             if body is None:
                 arguments = json.dumps({"at": place(frame)})
-                body = opened[frame] = f'"name":{json.dumps(frame.name)},"cat":"stack","args":{arguments}'
+                body = opened[frame] = f'"name":{name},"cat":"stack","args":{arguments}'
+            ends.append(name)
             events.append(f'{{"ph":"B",{at},{body}}}')
         yield ",\n".join(events)
 
@@ -80,7 +83,7 @@ def state_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[st
         if body is None:
             body = bodies[what] = _state_body(*what)
         start, end = doing.start * 1e6 + offset, doing.end * 1e6 + offset
-        yield f'{{"ph":"B",{track}{start:.3f},{body}}},\n{{"ph":"E",{track}{end:.3f}}}'
+        yield f'{{"ph":"B",{track}{start:.3f},{body}}},\n{{"ph":"E",{track}{end:.3f},"name":"{doing.state}"}}'
 
 
 class Doing(NamedTuple):
