@@ -2,15 +2,18 @@
 
 Each job of `tests.gpu.jobs` times itself inside while `gputop report` watches it; the truth is that of the very window
 that gputop reports on. The table shows, state by state, the true share and the one seen, in percent of the window, and
-the error in points. Where a phase mixes states that cannot be told apart from inside, their sum is compared. Sampling
-alone errs by up to two standard deviations of sqrt(p(1-p)/looks), 4.5 points at worst with 500 looks and steps shorter
-than the sampling period; longer phases come out better.
+the error in points. Where a phase mixes states that cannot be told apart from inside, their sum is compared.
+
+"chance" is what sampling alone errs by in 19 of 20 windows, at most: two standard deviations, sqrt(p(1-p)/looks) each.
+That holds for steps much shorter than the time between looks; longer phases, and the division into running, starved and
+blocked, come out better. An error beyond it is marked: it is bias, or the one window in 20.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -41,6 +44,11 @@ class Row:
     @property
     def error(self) -> float:
         return self.seen - self.truth
+
+    def chance(self, looks: int) -> float:
+        """Return two standard deviations of a share that so many looks at random moments give."""
+        share = min(max(self.truth, 0.0), 1.0)
+        return 2 * math.sqrt(share * (1 - share) / looks) if looks else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +156,12 @@ def table(result: JobResult) -> Iterator[str]:
     """Yield the lines for one job."""
     for thread in result.threads:
         who = f"{result.job}" if thread.main else f"{result.job}, thread {thread.tid}"
-        yield f"{who:<40} {'truth':>7} {'seen':>7} {'error':>7}   {thread.samples} looks"
+        yield f"{who:<40} {'truth':>7} {'seen':>7} {'error':>7} {'chance':>7}   {thread.samples} looks"
         for row in thread.rows:
             key = f"    {row.key}" if row.kind else f"  {row.key}"
-            yield f"{key:<40} {100 * row.truth:7.1f} {100 * row.seen:7.1f} {100 * row.error:+7.1f}"
+            chance = row.chance(thread.samples)
+            numbers = f"{100 * row.truth:7.1f} {100 * row.seen:7.1f} {100 * row.error:+7.1f} {100 * chance:7.1f}"
+            yield f"{key:<40} {numbers}{'  beyond' if abs(row.error) > chance else ''}"
     cost = result.cost
     yield (
         f"  largest error {100 * result.largest:.1f}; target stopped {cost.get('stopped_share', 0):.2%}, own CPU "
