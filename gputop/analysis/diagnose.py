@@ -38,6 +38,8 @@ BUSY = 0.6
 #: Waiting for a GPU below this utilisation is latency, not its work; where the utilisation is not known, the wait must
 #: be this large to call the GPU the limit.
 GPU_LATENCY, WAIT_UNSEEN = 0.4, 0.5
+#: How much longer than the GPU's work those waits must be; a program that computes and waits by turns waits as long.
+LONGER = 1.5
 #: From this share on launching, and this part of all the computing, an idle GPU is bound by launches. A Llama decoding
 #: token by token on an H200 showed 0.70, a loop that decodes pictures for its GPU less than 0.1.
 LAUNCH, OF_COMPUTE = 0.25, 1 / 3
@@ -87,6 +89,11 @@ def _idle_gpu(facts: Facts, below: float = GPU_LOW) -> bool:
     return busy is not None and busy < below
 
 
+def _waits_for_an_idle_gpu(facts: Facts) -> bool:
+    """Tell whether the waits are longer than the GPU's work, so that some of them are not for it."""
+    return _idle_gpu(facts, GPU_LATENCY) and _gpu_work_wait(facts) > LONGER * (gpu_busy(facts) or 0.0)
+
+
 def _working_gpu(facts: Facts) -> bool:
     known_busy = gpu_busy(facts) is not None and not _idle_gpu(facts, GPU_LATENCY)
     return known_busy and not waits_for_peers(facts)
@@ -101,7 +108,7 @@ def _launch_bound(facts: Facts) -> float:
 def _gpu_starved(facts: Facts) -> float:
     """Return the share of work of the program's own, which is not about getting kernels onto the GPU."""
     own = compute(facts) - compiling(facts) - launching(facts)
-    return _from(GPU_LOW, compute(facts) - compiling(facts), _idle_gpu(facts) and own >= WAIT)
+    return _from(BLOCKED, compute(facts) - compiling(facts), _idle_gpu(facts) and own >= WAIT)
 
 
 def _starved(cause: str) -> Callable[[Facts], float]:
@@ -222,7 +229,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
     Diagnosis(
         "sync-bound",
         "GPU latency",
-        lambda facts: _from(WAIT, _gpu_work_wait(facts), _idle_gpu(facts, GPU_LATENCY)),
+        lambda facts: _from(WAIT, _gpu_work_wait(facts), _waits_for_an_idle_gpu(facts)),
         sentences.latency,
         ("synchronise less: fewer .item(), .cpu() and print of tensors", "larger batches, CUDA graphs"),
         sure=LIKELY,

@@ -20,8 +20,8 @@ NO = NA("not measured")
 WAITING = Classified("lock", "queue")
 
 
-def gpu(busy: Value, present: bool = True, sm_active: Value = NO) -> GpuFacts:
-    return GpuFacts(0, "H200", busy, NO, 8e9, 80e9, NO, present, sm_active)
+def gpu(busy: Value, present: bool = True) -> GpuFacts:
+    return GpuFacts(0, "H200", busy, NO, 8e9, 80e9, NO, present)
 
 
 def row(name: str, self_share: float, **states: float) -> FunctionRow:
@@ -306,24 +306,6 @@ def test_a_gpu_of_somebody_else_is_not_ours_to_starve() -> None:
 def test_a_gpu_of_unknown_utilisation_needs_more_waiting_to_be_the_limit() -> None:
     assert verdict(facts({"gpu_wait.queue_full": 0.6, "native": 0.3})).id == "gpu-bound"
     assert verdict(facts({"gpu_wait.sync": 0.4, "native": 0.3, "python": 0.2})).id == "mixed"
-
-
-def test_a_gpu_that_only_spins_in_a_collective_waits_for_peers() -> None:
-    """The CPU waits for NCCL's kernel as for any other; that the GPU is busy with next to no work tells them apart."""
-    watchdog = replace(thread("pt_nccl_watchdg", 2, {}), role="nccl")
-    spinning = replace(
-        facts({"gpu_wait.sync": 0.8, "python": 0.1}, others=(watchdog,)), gpus=(gpu(0.99, sm_active=0.02),)
-    )
-    found = verdict(spinning)
-    assert (found.id, found.title, found.likely) == ("comm-bound", "Waiting for peers", True)
-    assert found.sentence == "GPU busy 99 % with 2 % of its SMs: MainThread waits 80 %"
-    for other in (
-        replace(spinning, gpus=(gpu(0.99, sm_active=0.6),)),
-        replace(spinning, gpus=(gpu(0.6, sm_active=0.02),)),
-        replace(spinning, gpus=(gpu(0.99),)),
-        replace(spinning, threads=spinning.threads[:1]),
-    ):
-        assert verdict(other).id == "gpu-bound"
 
 
 def test_no_data_and_too_little_of_it() -> None:
