@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.errors import SnapshotError
+from gputop.snapshot import sampled, write
 from gputop.snapshot.kineto import apart, spans
 from gputop.snapshot.kineto.events import events
 from gputop.snapshot.kineto.reading import read
 from gputop.snapshot.kineto.spans import Intervals
+from gputop.snapshot.track_ids import STACKS_TID
+from tests.fakes import shots
 
 LLM = Path(__file__).parents[1] / "data" / "traces" / "llm.pt.trace.json.gz"
 
@@ -99,6 +102,65 @@ def test_verdicts(tmp_path: Path, busy_us: float, kernels: int, verdict: str) ->
     assert read(saved(tmp_path / "a.json", work)).verdict == verdict
 
 
+def stack(phase: str, ts: float, name: str = "", at: str = "") -> Event:
+    return {"ph": phase, "name": name, "pid": 1, "tid": STACKS_TID + 1, "ts": ts, "cat": "stack", "args": {"at": at}}
+
+
+def test_gap_tells_what_the_launching_thread_did_in_it_innermost_and_in_python(tmp_path: Path) -> None:
+    """The GPU idles from 1000 to 9000 us; a loader call began before that, and holds what is inside it."""
+    reading = read(
+        saved(
+            tmp_path / "a.json",
+            [
+                stack("B", 0, "main", "/app/train.py:9"),
+                event("cuda_runtime", "cudaLaunchKernel", 0, 10, correlation=7),
+                event("kernel", "gemm", 10, 990, device=0, correlation=7),
+                event("user_annotation", "next batch", 500, 6500),
+                event("cpu_op", "aten::copy_", 2000, 1000),
+                stack("B", 1000, "decode", "/app/data.py:31"),
+                stack("E", 7000, "decode"),
+                event("cuda_runtime", "cudaLaunchKernel", 8990, 10, correlation=8),
+                event("kernel", "gemm", 9000, 1000, device=0, correlation=8),
+                stack("E", 10_000, "main"),
+            ],
+        )
+    )
+    gap = reading.gaps[0]
+    assert {name: round(seconds * 1e6) for name, seconds in gap.doing} == {
+        "next batch": 5000,
+        "aten::copy_": 1000,
+        "cudaLaunchKernel": 10,
+    }
+    assert {name: round(seconds * 1e6) for name, seconds in gap.python} == {
+        "decode (data.py:31)": 6000,
+        "main (train.py:9)": 2000,
+    }
+    told = next(sentence for sentence in apart.sentences(reading) if sentence.startswith("GPU idle"))
+    assert told.endswith("in Python decode (data.py:31) 6.0 ms, main (train.py:9) 2.0 ms")
+
+
+def test_our_own_sampled_trace_is_read_by_its_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    write.write(path, sampled.document(shots.shot()))
+    reading = apart.read_apart(path)
+    assert reading.ours["kind"] == "sampled"
+    first, second, *_ = apart.sentences(reading)
+    assert first.startswith("torch recorded nothing")
+    assert second.startswith("gputop saw: GPU bound: ")
+
+
+@pytest.mark.parametrize("ours", ['"gputop": 3', '"gputop": {"verdict": 7}', '"gputop": {"verdict": {"evidence": 1}}'])
+def test_what_others_wrote_in_our_name_is_no_crash(tmp_path: Path, ours: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{" + ours + ', "traceEvents": []}')
+    assert list(apart.sentences(apart.read_apart(path)))
+
+
+def test_a_trace_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (sentence,) = apart.told(tmp_path / "gone.json")
+    assert sentence.startswith("no reading: cannot read")
+
+
 def test_trace_without_gpu(tmp_path: Path) -> None:
     reading = read(saved(tmp_path / "a.json", [event("cpu_op", "aten::mm", 0, 10)]))
     assert reading.verdict == "no-gpu"
@@ -162,6 +224,16 @@ def test_spans_against_counting(one: list[tuple[float, float]], other: list[tupl
     assert spans.total(first) == sum(covered(one))
     assert spans.overlap(first, second) == sum(map(bool.__and__, covered(one), covered(other)))
     assert spans.total(spans.gaps(first, (0, 260))) == 260 - sum(covered(one))
+
+
+def test_innermost_stretches_cover_each_moment_once() -> None:
+    calls = Intervals()
+    for start, duration, number in ((0, 10, 0), (2, 3, 1), (3, 1, 2), (12, 2, 3)):
+        calls.add(start, duration, number)
+    stretches = list(spans.innermost(calls))
+    assert stretches == [(0, 0, 2), (1, 2, 3), (2, 3, 4), (1, 4, 5), (0, 5, 10), (3, 12, 14)]
+    assert spans.within(stretches, (2.5, 12.5)) == {1: 1.5, 2: 1.0, 0: 5.0, 3: 0.5}
+    assert spans.within(stretches, (20.0, 30.0)) == {}
 
 
 def test_self_times_of_nested_calls() -> None:
