@@ -192,7 +192,11 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "Copying",
         lambda facts: _from(WAIT, detail(facts, *COPIES)),
         sentences.copies,
-        ("pinned memory and non_blocking=True", "keep tensors on the GPU; copy less often and in larger pieces"),
+        (
+            "pinned memory and non_blocking=True; keep tensors on the GPU, copy less often and in larger pieces",
+            "a copy to the host first waits for the kernels before it: where little is copied, those take the time",
+        ),
+        sure=GOOD,
     ),
     Diagnosis(
         "alloc-bound",

@@ -79,7 +79,7 @@ def copies(facts: Facts) -> str:
     to_host, to_device = (percent(detail(facts, kind)) for kind in COPIES[:2])
     total = percent(detail(facts, *COPIES))
     return fit(
-        f"{name(facts)} waits {total} for copies: {to_host} to the host, {to_device} to the GPU",
+        f"{name(facts)} waits {total} in copies: {to_host} to the host, {to_device} to the GPU",
         *where(waiter(facts, "gpu_wait")),
     )
 

@@ -273,6 +273,7 @@ def test_guesses_are_marked() -> None:
     sure = {case.title: verdict(case.holds).likely for case in CASES}
     assert {title for title, likely in sure.items() if likely} == {
         "GPU latency",
+        "Copying",
         "Launch bound",
         "GPU starved",
         "Bound to few CPUs",

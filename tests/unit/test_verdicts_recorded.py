@@ -44,7 +44,7 @@ def facts(job: str, busy: float) -> Facts:
         ("gpubound", 0.98, "gpu-bound", False),  # ResNet-50, batch 256
         ("backpressure", 1.0, "gpu-bound", False),  # asynchronous torch.mm: the launch queue is full
         ("graphs", 0.9, "gpu-bound", False),  # CUDA graph replays
-        ("copies", 0.6, "copy-bound", False),
+        ("copies", 0.6, "copy-bound", True),
         ("cxx", 0.38, "gpu-starved", True),  # a C++ program that decodes pictures for its GPU
     ],
 )
