@@ -1,8 +1,8 @@
 """What it costs to begin with a program: python -m tests.bench.attach [PAIRS]. Prints a table; not part of the suite.
 
 The target trains with torch, on the GPU if there is one. Each pair looks at it once with an empty cache of symbols and
-once with the one that the first has filled. "named" is the time until every library that has names at all has shown
-one; the CPU is the worker's, and that of the child that reads its symbols.
+once with the one that the first has filled. "named" is the time until each of torch's libraries has shown a name; the
+CPU is the worker's, and that of the child that reads its symbols.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TORCH = (
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Seconds until all libraries had names, CPU seconds of the worker and of its children, how many libraries."""
+    """Seconds until torch's libraries had names, CPU seconds of the worker and of its children, how many libraries."""
 
     named: float
     worker: float
@@ -64,12 +64,12 @@ def attach(pid: int) -> Attached:
 
 
 def _named(batches: list[tuple[float, Batch]]) -> dict[str, float]:
-    """Return when each library first had a name."""
+    """Return when each of torch's libraries first had a name."""
     named: dict[str, float] = {}
     for at, batch in batches:
         for observation in batch.observations if isinstance(batch, PeekBatch) else ():
             for frame in observation.chain:
-                if frame.symbol:
+                if frame.symbol and frame.module.startswith("libtorch"):
                     named.setdefault(frame.module, at)
     return named
 
