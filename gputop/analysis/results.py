@@ -104,6 +104,11 @@ class LineRow:
     total_states: States = field(default_factory=dict)
     native: tuple[NativePart, ...] = ()
 
+    @property
+    def place(self) -> str:
+        """Return where it is, in one word: "train.py:31"."""
+        return f"{self.file}:{self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class FlameNode:

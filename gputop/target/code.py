@@ -44,6 +44,8 @@ def read(file: str, process: ProcessInfo, *, live: bool, remark: str = "") -> Co
     """
     if not file or file.startswith("<"):
         return Code(missing="there is no source file: this code was made at run time, or is built into Python")
+    if "/" not in file and process.python is None:
+        return Code(missing="native code: its source is not looked for; the flame graph shows what calls it")
     try:
         path = _path(file, process, live)
         handle = open_regular(path)

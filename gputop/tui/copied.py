@@ -20,8 +20,8 @@ def function(row: FunctionRow | LineRow) -> str:
     """Return a function or line, where it is, and its time."""
     mostly = max(row.states, key=row.states.__getitem__, default="")
     doing = f", mostly {BY_ID[mostly].label}" if mostly else ""
-    where = f"{row.file}:{row.line}"
-    return f"{table.name(row)} ({where}): self {percent(row.self_share, 1)}, total {percent(row.total_share, 1)}{doing}"
+    shares = f"self {percent(row.self_share, 1)}, total {percent(row.total_share, 1)}"
+    return f"{table.name(row)} ({row.place}): {shares}{doing}"
 
 
 def process(row: ProcessRow) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from gputop.analysis.results import LineRow, States, Summary
+from gputop.analysis.results import LineRow, NativePart, States, Summary
 from gputop.tui import syntax
 from gputop.tui.bars import bar, in_order
 from gputop.tui.cells import Line, Span, fit_end, line, wrap
@@ -31,12 +31,13 @@ _NARROW = 56
 
 
 class Timed(NamedTuple):
-    """The time of one line: in itself, in all, and what it went into."""
+    """The time of one line: in itself, in all, what it went into, and the native functions that it called."""
 
     own: float
     total: float
     states: States
     function: str
+    native: tuple[NativePart, ...] = ()
 
 
 @dataclass
@@ -115,9 +116,10 @@ def timed(rows: Iterable[LineRow]) -> dict[int, Timed]:
         states = row.total_states or row.states
         before = found.get(row.line)
         if before is None:
-            found[row.line] = Timed(row.self_share, row.total_share, states, row.function)
+            found[row.line] = Timed(row.self_share, row.total_share, states, row.function, row.native)
         elif row.total_share > before.total:
-            found[row.line] = Timed(before.own + row.self_share, row.total_share, states, row.function)
+            own = before.own + row.self_share
+            found[row.line] = Timed(own, row.total_share, states, row.function, row.native)
         else:
             found[row.line] = before._replace(own=before.own + row.self_share)
     return found
@@ -156,6 +158,8 @@ def draw(scene: Scene, listing: Listing, width: int, height: int, *, focused: bo
     rows = page(listing, height)
     if listing.code.remark:
         lines.append(line(((f"  {scene.glyphs.warn} {listing.code.remark}", "warn"),), width))
+    if _tells_native(listing, height):
+        lines.append(_native(scene, listing, width))
     biggest = max((time.total for time in listing.times.values()), default=0.0) or 1.0
     numbers = range(listing.top, min(listing.last, listing.top + rows - 1) + 1)
     shape = _Shape(width, biggest, listing.left + (_indent(listing, numbers) if width < _NARROW else 0))
@@ -165,7 +169,24 @@ def draw(scene: Scene, listing: Listing, width: int, height: int, *, focused: bo
 
 def page(listing: Listing, height: int) -> int:
     """Return how many lines of the file fit."""
-    return max(1, height - 1 - (height >= _TALL) - bool(listing.code and listing.code.lines and listing.code.remark))
+    remark = bool(listing.code and listing.code.lines and listing.code.remark)
+    return max(1, height - 1 - (height >= _TALL) - remark - _tells_native(listing, height))
+
+
+def _tells_native(listing: Listing, height: int) -> bool:
+    """Tell whether there is a line for the native functions that the chosen one called."""
+    return height >= _TALL and any(time.native for time in listing.times.values())
+
+
+def _native(scene: Scene, listing: Listing, width: int) -> Line:
+    time = listing.times.get(listing.at)
+    spans: list[Span] = [(f"  line {listing.at}: ", "dim")]
+    if time is None or not time.native:
+        return line([*spans, ("no native function", "faint")], width)
+    for place, part in enumerate(time.native):
+        spans += [(f" {scene.glyphs.dot} " if place else "", "dim"), (part.name, "text"), (f" {part.module}", "dim")]
+        spans.append((f" {100 * part.share:.0f} %", "strong"))
+    return line(spans, width)
 
 
 def _title(scene: Scene, listing: Listing, width: int, focused: bool) -> Line:

@@ -112,10 +112,10 @@ def _row(scene: Scene, row: Row, columns: _Columns, width: int, biggest: float, 
     if columns.file:
         tone = "accent" if scene.view.search and table.matches(row, scene.view.search) else "strong"
         spans.append((fit(table.name(row), columns.name - 1, dots) + " ", f"{tone}{back}"))
-        where = fit_end(f"{short(row.file)}:{row.line}", columns.file, dots)
+        where = fit_end(short(row.place), columns.file, dots)
         spans += [(" ", f"text{back}"), (where, f"dim{back}")]
     else:
-        spans.append((fit(f" {table.name(row)}  {short(row.file)}:{row.line}", columns.name, dots), f"text{back}"))
+        spans.append((fit(f" {table.name(row)}  {short(row.place)}", columns.name, dots), f"text{back}"))
     return line(spans, width, fill=(" ", f"text{back}"))
 
 
@@ -132,9 +132,11 @@ def _empty(scene: Scene) -> str:
         return f"none of {scene.table.found} rows has {100 * scene.view.least:g} % of the time; % shows all"
     if scene.summary is None:
         return "waiting for the first samples"
-    if scene.session.root.python is None:
-        return f"{scene.session.root.language}: states, cores and GPU still work"
-    return "no Python stack seen yet"
+    if scene.session.root.python is not None:
+        return "no Python stack seen yet"
+    if scene.view.by_line and scene.summary.functions:
+        return "native code: its lines are not known; l shows the functions"
+    return f"{scene.session.root.language}: states, cores and GPU still work"
 
 
 def _click(scene: Scene, x: int, y: int, width: int) -> str:

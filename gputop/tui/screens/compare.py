@@ -215,7 +215,7 @@ class _Drawn(NamedTuple):
         """Return the change of a function."""
         room = max(0, self.width - _name_width(self.width) - 2 * _SHARE - _POINTS - _BAR - 6)
         dots = self.scene.glyphs.ellipsis
-        where = fit_end(f"{change.file}:{change.line}", room, dots) if self.width >= _WIDE else ""
+        where = fit_end(change.place, room, dots) if self.width >= _WIDE else ""
         return self.row([(fit(change.name, _name_width(self.width) - 1, dots), "strong")], change, where)
 
     def _share(self, share: float | None) -> str:

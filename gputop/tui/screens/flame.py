@@ -124,7 +124,7 @@ class Flame(Sheet[None]):
             return padded([*lines, line(((f"  {words}", "bad" if self._fault else "dim"),), width)], width, height)
         zoomed, _ = flamegraph.node_at(self._root, self._zoom, by_line=self.view.by_line)
         if not zoomed.total:
-            return padded([*lines, line((("  no Python stack was seen in this window", "dim"),), width)], width, height)
+            return padded([*lines, line((("  no stack was seen in this window", "dim"),), width)], width, height)
         self._lay_out(zoomed, width)
         if self._zoom:
             lines.append(self._crumbs(width))
@@ -190,7 +190,8 @@ class Flame(Sheet[None]):
             (f"  self {percent(node.self / whole, 1)}", "text"),
         ]
         if node.frame.file:
-            spans.append((f"  {node.frame.file.rpartition('/')[2]}:{node.frame.line}", "dim"))
+            number = f":{node.frame.line}" if node.frame.line else ""  # native functions have none
+            spans.append((f"  {node.frame.file.rpartition('/')[2]}{number}", "dim"))
         if width >= 80:
             spans.append((f"  {node.total:.1f} s", "dim"))
             states = sorted(node.states.items(), key=lambda item: -item[1])[:3]

@@ -98,7 +98,7 @@ def _where(scene: Scene, width: int) -> list[Line]:
         return []
     lines = _heading("Where the time goes: f shows the source, F the call paths, s saves a trace")
     for row in rows:
-        where = f"{short(row.file)}:{row.line}"
+        where = short(row.place)
         name = fit(row.name, max(8, min(_FUNCTION, width - 9 - len(where))), scene.glyphs.ellipsis)
         lines.append(((f"{percent(row.self_share, 1):>7}  ", "strong!b"), (name, "text"), (f" {where}", "dim")))
     return lines
