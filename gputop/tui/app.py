@@ -263,7 +263,8 @@ class GputopApp(App[Outcome]):
 
     def draw(self) -> None:
         """Bring the screen in front up to date; what is behind a dialog waits."""
-        draw = getattr(self.screen, "draw", None)
+        stack = self.screen_stack  # empty once the app ends; answers may come still
+        draw = getattr(stack[-1], "draw", None) if stack else None
         if draw is not None and self._scene is not None:
             draw()
 

@@ -263,3 +263,11 @@ async def test_every_screen_fits_every_size(keys: list[str]) -> None:
                 strips = canvas.render_lines(canvas.size.region)
                 assert {strip.cell_length for strip in strips} == {canvas.size.width}
                 assert len(strips) == canvas.size.height
+
+
+async def test_an_answer_that_comes_when_the_screens_are_gone_is_no_fault() -> None:
+    async with running() as (app, _):
+        late = app.scene.summary
+    assert late is not None
+    assert app._wanted is not None
+    app.on_fresh(Fresh(app._wanted, late))
