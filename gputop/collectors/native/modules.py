@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+from functools import cached_property
 from typing import NamedTuple
 
 from gputop.collectors.native.cfi import FrameTable, Rule
 from gputop.collectors.native.elf import BytesSource, ElfError, FileSource, Image, Source
+from gputop.collectors.native.python.loop import LOOP, moved_part
 from gputop.collectors.native.symbols import Symbols
 from gputop.model import NativeFrame
 from gputop.text import printable
 
 #: Places in code remembered for each module; forgotten together when there are more.
 _MAX_SITES = 20000
+#: Names of CPython's programs and libraries.
+INTERPRETER = re.compile(r"(?:lib)?python\d")
 #: Length of a `_start`, generously.
 _START_BYTES = 64
 
@@ -59,7 +64,7 @@ class Site:
         """Return module and symbol; the symbol is empty as long as the module's symbols are not read."""
         if self._frame is None and self.named:
             symbols, nameless = self.module.symbols, self.module.nameless
-            name = symbols.name(self.address) if symbols is not None else ""
+            name = (symbols.name(self.address) or self.module.unnamed(self.rule)) if symbols is not None else ""
             self._frame = nameless._replace(symbol=printable(name)) if name else nameless
         return self._frame or self.module.nameless
 
@@ -91,6 +96,14 @@ class Module:
     def starts(self, address: int) -> bool:
         """Is the address in the first function of a program? musl's and others have no unwind tables."""
         return self.image is not None and 0 <= address - self.image.entry < _START_BYTES and self.image.entry > 0
+
+    @cached_property
+    def _moved_loop(self) -> int:
+        return moved_part(self.image, self.rule) if self.image and INTERPRETER.match(self.nameless.module) else 0
+
+    def unnamed(self, rule: Rule | None) -> str:
+        """Return the name of a function without a symbol, by its unwind rule; empty when nothing tells it."""
+        return LOOP if rule is not None and rule.start == self._moved_loop else ""
 
     def site(self, address: int) -> Site:
         """Return the place at an address of the image."""

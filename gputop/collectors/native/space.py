@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from gputop.collectors.native.arch import Arch
 from gputop.collectors.native.elf import Image
 from gputop.collectors.native.memory import read_memory
-from gputop.collectors.native.modules import Mapping, Module, ModuleTable, Site, display_name
+from gputop.collectors.native.modules import INTERPRETER, Mapping, Module, ModuleTable, Site, display_name
 
 _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
-_INTERPRETER = re.compile(r"(?:lib)?python\d")
 #: Addresses remembered for each process; forgotten together when there are more.
 _MAX_PLACES = 50000
 _PAGE = 4096
@@ -42,7 +41,7 @@ def interpreter_data(mappings: list[Mapping]) -> tuple[tuple[int, int], ...]:
     ranges = []
     end = None
     for mapping in mappings:
-        ours = _INTERPRETER.match(os.path.basename(mapping.path)) is not None
+        ours = INTERPRETER.match(os.path.basename(mapping.path)) is not None
         behind = not mapping.path and mapping.start == end
         end = None
         if mapping.permissions.startswith("rw") and (ours or behind):
@@ -96,7 +95,7 @@ class AddressSpace:
         """Yield CPython's program and libraries: file name, image, and how far it was moved when it was loaded."""
         for mapping in self._mappings:
             name = os.path.basename(mapping.path)
-            image = self._module(mapping).image if _INTERPRETER.match(name) else None
+            image = self._module(mapping).image if INTERPRETER.match(name) else None
             # A segment may begin within the first page of what is mapped for it.
             last = image.code_address(mapping.offset + _PAGE - 1) if image is not None else None
             if image is not None and last is not None:
