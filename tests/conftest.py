@@ -7,12 +7,16 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from glob import glob
+from pathlib import Path
 
 import psutil
 import pytest
 
 #: How long threads, children and descriptors of a finished test may take to go away, seconds.
 SETTLE = 3.0
+#: The kernel lists the children of each thread (CONFIG_PROC_CHILDREN).
+_LISTED = bool(glob("/proc/self/task/*/children"))
 
 
 def _threads() -> set[str]:
@@ -21,12 +25,25 @@ def _threads() -> set[str]:
 
 def _children() -> set[str]:
     found = set()
-    for child in psutil.Process().children(recursive=True):
+    for pid in _below(os.getpid()) if _LISTED else [child.pid for child in psutil.Process().children(recursive=True)]:
         try:
-            found.add(f"child {child.pid} {' '.join(child.cmdline())[:80]}")
-        except psutil.NoSuchProcess:
-            continue
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            found.add(f"child {pid} {words[:80].strip()}")
+        except OSError:
+            continue  # it has ended meanwhile
     return found
+
+
+def _below(parent: int) -> Iterator[int]:
+    """Yield all below a process by the kernel's lists, which take a tenth of the time of a look at every process."""
+    for listed in glob(f"/proc/{parent}/task/*/children"):
+        try:
+            pids = [int(pid) for pid in Path(listed).read_text().split()]
+        except OSError:
+            continue
+        for pid in pids:
+            yield pid
+            yield from _below(pid)
 
 
 def _descriptors() -> set[str]:

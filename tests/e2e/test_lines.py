@@ -42,7 +42,7 @@ def _rows(document: dict[str, Any], place: dict[str, Any], whole_function: bool)
 def test_stacks_that_change_all_the_time_bring_no_states_of_others(name: str) -> None:
     """What computes does nothing else, line by line; and the hottest function is where most looks found it."""
     with start_target("computes.py", name) as target:
-        document = report(target.pid, 5)
+        document = report(target.pid, 3)
         target.truth()
     hottest = {"json": "JSONEncoder.iterencode", "recursion": "climb"}[name]
     first = document["functions"][0]
