@@ -20,10 +20,11 @@ from gputop.collectors.gpu.metrics import DEVICE_METRICS
 from gputop.model import NA, GpuReading, GpuUse, Value
 from gputop.text import printable
 
-#: devfreq names end so: the generic name, and the chips of Orin, Xavier, TX2 and Nano.
+#: devfreq names end so: the generic name (Nano; all from JetPack 6 on), and the chips of Orin, Xavier, TX2 and TX1.
 _NAMES = ("*.gpu", "*.ga10b", "*.gv11b", "*.gp10b", "*.gm20b")
 
-#: Kernel 5.10 and newer show the monitors as hwmon, older ones as iio devices; labels of GPU rails hold "GPU".
+#: Kernel 5.10 and newer show the monitors as hwmon, older ones as iio devices; labels of GPU rails hold "GPU": "GPU" on
+#: AGX Xavier, VDD_GPU_SOC on AGX Orin, VDD_CPU_GPU_CV on Xavier NX, Orin NX and Orin Nano, POM_5V_GPU on Nano.
 _HWMON = "sys/bus/i2c/drivers/ina3221/*/hwmon/hwmon*/in*_label"
 _IIO = "sys/bus/i2c/drivers/ina3221x/*/iio:device*/rail_name_*"
 

@@ -16,7 +16,7 @@ from tests.unit.gpu.test_nvml_driver import card
 from tests.unit.gpu.test_nvml_processes import reason
 
 BOARDS = Path(__file__).parents[2] / "data" / "tegra"
-KIB = 1024
+KIB, MIB = 1024, 1024.0 * 1024
 
 
 def look(root: Path, *pids: int) -> tuple[TegraBackend, GpuReading]:
@@ -36,19 +36,34 @@ def orin(tmp_path: Path) -> Path:
 def test_orin() -> None:
     backend, gpu = look(BOARDS / "orin")
     expected = {
-        "utilization": 0.437,
-        "clock_sm_mhz": 918.0,
-        "power_w": 19.904 * 0.412,
-        "temperature_c": 46.625,
-        "memory_total_bytes": 31321820.0 * KIB,
-        "memory_used_bytes": (31321820.0 - 24567684) * KIB,
+        "utilization": 0.12,
+        "clock_sm_mhz": 1300.5,
+        "power_w": 5.139,
+        "temperature_c": 47.625,
+        "memory_total_bytes": 62817 * MIB,
+        "memory_used_bytes": 20642 * MIB,
         "memory_shared": 1.0,
     }
-    assert {name: gpu.metric(name) for name in expected} == pytest.approx(expected)
+    assert {name: gpu.metric(name) for name in expected} == pytest.approx(expected, rel=1e-3)
     assert gpu.name == "NVIDIA Jetson AGX Orin Developer Kit"
     assert reason(gpu.metric("fan")) == "not reported by the Tegra driver"
     assert "VDD_GPU_SOC" in backend.remarks()["power-rail"].what
     assert "whole machine" in backend.remarks()["shared-memory"].what
+
+
+def test_orin_nano_whose_rail_feeds_the_cpu_too() -> None:
+    backend, gpu = look(BOARDS / "orin-nano")
+    expected = {"utilization": 0.5, "clock_sm_mhz": 306.0, "power_w": 4.976 * 0.12, "temperature_c": 50.218}
+    assert {name: gpu.metric(name) for name in expected} == pytest.approx(expected)
+    assert "VDD_CPU_GPU_CV" in backend.remarks()["power-rail"].what
+
+
+def test_xavier_idle_with_a_rail_of_its_own() -> None:
+    backend, gpu = look(BOARDS / "xavier")
+    expected = {"utilization": 0.0, "power_w": 0.463, "temperature_c": 30.5, "memory_used_bytes": 14700 * MIB}
+    assert {name: gpu.metric(name) for name in expected} == pytest.approx(expected)
+    assert backend.remarks().keys() == {"shared-memory"}
+    assert gpu.name == "Jetson-AGX"
 
 
 def test_nano_with_the_older_power_monitor() -> None:
@@ -74,8 +89,8 @@ def test_memory_of_the_target_without_debugfs() -> None:
 @pytest.mark.parametrize(
     ("path", "content", "metric"),
     [
-        ("sys/class/devfreq/17000000.ga10b/device/load", "", "utilization"),
-        ("sys/class/devfreq/17000000.ga10b/cur_freq", "busy", "clock_sm_mhz"),
+        ("sys/class/devfreq/17000000.gpu/device/load", "", "utilization"),
+        ("sys/class/devfreq/17000000.gpu/cur_freq", "busy", "clock_sm_mhz"),
         ("sys/bus/i2c/drivers/ina3221/1-0040/hwmon/hwmon3/curr1_input", None, "power_w"),
         ("sys/class/thermal/thermal_zone1/temp", None, "temperature_c"),
         ("proc/meminfo", "MemTotal: none", "memory_used_bytes"),
@@ -98,6 +113,15 @@ def test_board_without_rail_and_zone(orin: Path) -> None:
     _, gpu = look(orin)
     assert reason(gpu.metric("power_w"))
     assert reason(gpu.metric("temperature_c"))
+
+
+@pytest.mark.parametrize(
+    "name", ["17000000.ga10b", "17000000.gv11b", "17000000.gp10b", "57000000.gpu", "57000000.gm20b"]
+)
+def test_each_chip_is_found_by_the_name_of_its_device(orin: Path, name: str) -> None:
+    devices = orin / "sys/class/devfreq"
+    (devices / "17000000.gpu").rename(devices / name)
+    assert look(orin)[1].uuid == name
 
 
 def test_no_jetson(tmp_path: Path) -> None:
