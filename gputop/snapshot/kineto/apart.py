@@ -55,8 +55,8 @@ def told(path: Path) -> tuple[str, ...]:
     """Return the reading of a trace as sentences, or the one that says why there is none."""
     try:
         return tuple(sentences(read_apart(path)))
-    except SnapshotError as error:
-        return (f"no reading: {error.what}",)
+    except (SnapshotError, OSError) as error:
+        return (f"no reading: {error}",)
 
 
 def _failed(path: Path, printed: str) -> SnapshotError:

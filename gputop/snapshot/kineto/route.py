@@ -88,11 +88,15 @@ def availability(process: ProcessInfo, policy: Policy) -> Route:
     if policy.kineto == "off":
         return _sampled("torch traces are switched off", "run gputop with --kineto auto")
     try:
-        torch = torch_in(process.pid)
+        return _possible(process, policy)
     except PermissionError:
         return _sampled("gputop may not look into the process", ptrace_remedy())
     except OSError:
         return _sampled("the program ended")
+
+
+def _possible(process: ProcessInfo, policy: Policy) -> Route:
+    torch = torch_in(process.pid)
     if torch is None:
         return _sampled("no torch is loaded in it")
     if torch.polling is not None:
