@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 from types import CodeType, FunctionType
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from gputop.collectors.native.memory import read_memory
 from gputop.collectors.native.python.codes import Codes, Types
 from gputop.collectors.native.python.layout import DEBUG_OFFSETS_BYTES, layout_of
 from gputop.collectors.native.python.lines import LineTable, entries_3_10, entries_3_11
+from gputop.collectors.native.python.loop import moved_part
 from gputop.collectors.native.python.words import CodeWords, FrameWords
 from gputop.model import Frame
 from tests.interpreters import python
@@ -176,6 +177,31 @@ def test_hostile_memory_gives_a_frame_or_none(data: st.DataObject) -> None:
             seen = CodeWords(data.draw(words), data.draw(words), struct.pack(f"<{len(content)}Q", *content))
             frame = Codes(1, layout, TYPES).frame(seen)
             assert frame is None or frame.line >= 0
+
+
+# ---------------------------------------------------------------------------------------------------- the loop
+
+_HOT, _COLD, _OTHER = range(0x5000, 0x5100), range(0x1000, 0x3000), range(0x8000, 0x9000)
+
+
+def _jump(at: int, target: int) -> bytes:
+    return b"\x0f\x84" + struct.pack("<i", target - at - 6)
+
+
+def _part(targets: list[int]) -> int:
+    """Return the part of a loop that has jumps to these addresses."""
+    code = b"".join(_jump(_HOT.start + 6 * number, target) for number, target in enumerate(targets))
+    image = Mock(read=lambda address, size: code.ljust(size, b"\x90") if address == _HOT.start else b"")
+    functions = (_HOT, _COLD, _OTHER)
+    rule = lambda address: next((Mock(start=place.start) for place in functions if address in place), None)  # noqa: E731
+    with patch("gputop.collectors.native.python.loop.exported_function", return_value=(_HOT.start, len(_HOT))):
+        return moved_part(image, rule)
+
+
+def test_the_part_of_the_loop_that_is_apart_is_where_its_jumps_lead() -> None:
+    assert _part([_HOT.start + 40] * 9 + [_COLD.start, _COLD.start + 64, _COLD.stop - 8, _OTHER.start]) == _COLD.start
+    assert _part([_HOT.start + 40] * 9) == 0
+    assert _part([_COLD.start + 8, _OTHER.start + 8, 0x7FFF0000, 0x10]) == 0
 
 
 # --------------------------------------------------------------------------------------------------- layouts

@@ -19,13 +19,14 @@ from gputop.analysis.rules import classify
 from gputop.collectors.native.arch import here
 from gputop.collectors.native.modules import ModuleTable
 from gputop.collectors.native.python.interpreter import Interpreter
+from gputop.collectors.native.python.loop import LOOP
 from gputop.collectors.native.space import AddressSpace
 from gputop.collectors.native.task import Task
 from gputop.collectors.stacks.command import find_binary
 from gputop.model import Frame
 from tests.fixtures_targets import TARGETS, cuda_library, start_target
 from tests.interpreters import python
-from tests.unit.native_tools import PATIENCE_S, Watch, needs_ptrace, running, watching
+from tests.unit.native_tools import PATIENCE_S, Watch, names, needs_ptrace, running, watching
 
 __all__ = ["cuda_library"]
 
@@ -105,6 +106,16 @@ def test_the_current_frames_are_those_that_pyspy_sees(version: str) -> None:
     assert compared >= 0.9 * 2 * rounds
     assert early <= 0.02 * compared
     assert len(seen) > 10, "hardly any different functions: this proves little"
+
+
+@needs_ptrace
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13t"])
+def test_the_evaluation_loop_is_named(version: str) -> None:
+    """Distributions strip the symbol of the part that GCC has put elsewhere, and rules go by this name."""
+    spin = "print('ready', flush=True)\nwhile True: pass"
+    with running(python(version), "-c", spin) as target, watching(target.pid) as watch:
+        seen = watch.see(lambda seen: seen.running and len(seen.chain) > 1, target.pid)
+    assert LOOP in names(seen)
 
 
 @needs_ptrace
