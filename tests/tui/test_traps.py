@@ -254,7 +254,7 @@ async def test_every_screen_fits_every_size(keys: list[str]) -> None:
     source.launched, source.question = True, "May gputop run torch.profiler inside pid 4121? " * 5
     async with running(source, size=(160, 48)) as (app, pilot):
         await pilot.press(*keys)
-        for size in ((40, 10), (250, 60), (1, 1), (116, 9)):
+        for size in ((40, 10), (400, 100), (1, 1), (116, 9)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
             canvases = [canvas for canvas in app.screen.query(Canvas) if canvas.size.area]
