@@ -19,7 +19,7 @@ from tests.fakes.nvml import Nvml
 from tests.unit.gpu.test_tegra import BOARDS
 
 
-@pytest.fixture(params=["nvml", "orin", "nano"])
+@pytest.fixture(params=["nvml", "orin", "orin-nano", "xavier", "nano"])
 def backend(request: pytest.FixtureRequest) -> GpuBackend:
     """Return each backend, over GPUs of its kind."""
     if request.param == "nvml":
