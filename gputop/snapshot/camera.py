@@ -19,7 +19,7 @@ from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
 from gputop.snapshot.kineto.route import READY, Policy, Route, availability
-from gputop.snapshot.kineto.settled import imports_are_over, is_launcher
+from gputop.snapshot.kineto.settled import imports_are_over, is_launcher, profiles_itself
 from gputop.snapshot.kineto.shoot import Consent, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
@@ -31,6 +31,7 @@ TORCH_ENDING = ".pt.trace.json.gz"
 TORCH = "torch trace"
 _OPENS = "open it at ui.perfetto.dev"
 _LOOK_EVERY_S = 0.5
+_MEET = "two recordings that meet can make its own fail"
 
 
 class Camera:
@@ -164,6 +165,17 @@ class Camera:
         shot = flight.shoot(self.store, window, epoch)
         return _written(traces, shot, path, progress)
 
+    def _spare_profilers(self, processes: Sequence[ProcessInfo], consent: Consent) -> None:
+        """Ask before a program that profiles itself is recorded.
+
+        Raises:
+            SnapshotError: it shall not be.
+        """
+        now = time.monotonic()
+        own = [process for process in processes if profiles_itself(self.store, process.pid, now)]
+        if own and not consent(f"process {own[0].pid} uses torch.profiler itself, and {_MEET}. Record all the same?"):
+            raise SnapshotError(f"the program uses torch.profiler itself, and {_MEET}", "use the trace that it takes")
+
     def _traces(
         self, processes: Sequence[ProcessInfo], options: Options, wait: Wait, progress: Progress, consent: Consent
     ) -> tuple[tuple[Trace, ...], str]:
@@ -171,6 +183,7 @@ class Camera:
         try:
             if options.seconds > LONGEST_S:
                 raise SnapshotError(f"torch traces are at most {LONGEST_S:g} s long")
+            self._spare_profilers(processes, consent)
             return shoot.record(processes, self._policy, options, wait, progress, consent, self._helpers), ""
         except SnapshotError as error:
             why = f"{error.what}; {error.remedy}" if error.remedy else error.what

@@ -214,6 +214,25 @@ def test_second_press_is_refused_while_one_runs(live: Live, monkeypatch: pytest.
     live.take(camera, tmp_path / "b.json")
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_program_that_profiles_itself_is_recorded_only_with_consent(
+    live: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: bool
+) -> None:
+    record(monkeypatch, traces((PID, None, kineto())))
+    monkeypatch.setattr(camera_module, "profiles_itself", lambda *rest: True)
+    asked: list[str] = []
+
+    def consent(question: str) -> bool:
+        asked.append(question)
+        return given
+
+    camera = Camera(live.store, Policy())
+    path = tmp_path / "a.json"
+    (saved,) = camera.take(live.processes, Options(0.1), 1.0, path, lambda until: True, live.told.append, consent)
+    assert saved.what == ("torch trace" if given else "sampled trace")
+    assert "uses torch.profiler itself" in (asked[0] if given else saved.why)
+
+
 def test_existing_file_is_refused_first(live: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     record(monkeypatch, AssertionError("torch is not asked"))
     (tmp_path / "a.json").write_text("old")

@@ -1,11 +1,11 @@
-"""When a launched program's imports are over."""
+"""When a launched program's imports are over, and whether a program profiles itself."""
 
 from __future__ import annotations
 
 import pytest
 
 from gputop.model import Frame, ProcessBatch
-from gputop.snapshot.kineto.settled import imports_are_over
+from gputop.snapshot.kineto.settled import imports_are_over, profiles_itself
 from gputop.store import Store
 from tests.fakes import shots
 from tests.fakes.shots import COMPUTING, MAIN, PID, START
@@ -34,6 +34,19 @@ def seen(*stacks: tuple[float, float, tuple[Frame, ...]]) -> Store:
 )
 def test_python_is_done_once_it_has_worked_for_a_while(store: Store, over: bool) -> None:
     assert imports_are_over(store, PID, START + 2.5) == over
+
+
+@pytest.mark.parametrize(
+    ("ago", "file", "own"),
+    [
+        (1.0, "/venv/torch/profiler/profiler.py", True),
+        (1.0, "/venv/torch/autograd/profiler.py", False),
+        (99.0, "/venv/torch/profiler/profiler.py", False),
+    ],
+)
+def test_a_program_that_was_seen_in_torchs_profiler_profiles_itself(ago: float, file: str, own: bool) -> None:
+    store = seen((100.0 - ago, 100.1 - ago, (MAIN, Frame("step", file, 7))))
+    assert profiles_itself(store, PID, START + 101.0) is own
 
 
 def test_imports_of_long_ago_do_not_count() -> None:

@@ -29,6 +29,7 @@ TRAPS = {
     ),
     "the program's own torch.profiler cancels a recording without a word, or is spoilt by it": (
         "record.test_the_programs_own_profiler_is_left_alone",
+        "merge.test_a_program_that_profiles_itself_is_recorded_only_with_consent",
         "record.test_recording_that_the_programs_own_profiler_cancels_is_asked_for_again",
         "daemon.test_request_that_is_taken_back_is_not_given",
     ),
