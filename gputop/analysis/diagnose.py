@@ -21,6 +21,7 @@ from gputop.analysis.findings import (
     detail,
     gpu_busy,
     launching,
+    peers_waiting,
     state,
     waits_for_peers,
     wanted_cores,
@@ -52,8 +53,8 @@ THROTTLED = 0.2
 FREE, CROWDED = 0.5, 1.1
 #: Looks at a thread below which nothing is said.
 FEW = 5
-#: How much an inference counts beside a measurement; a good one, and one.
-GOOD, LIKELY = 0.9, 0.8
+#: How much an inference counts beside a measurement: one that little speaks against, a good one, and any.
+NEARLY, GOOD, LIKELY = 0.99, 0.9, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,12 @@ def _waits_for_an_idle_gpu(facts: Facts) -> bool:
 def _working_gpu(facts: Facts) -> bool:
     known_busy = gpu_busy(facts) is not None and not _idle_gpu(facts, GPU_LATENCY)
     return known_busy and not waits_for_peers(facts)
+
+
+def _straggler(facts: Facts) -> float:
+    """Return the share in which this rank does something else while others wait in collectives, most likely for it."""
+    waiting, own = max(peers_waiting(facts), default=0.0), state(facts, "comm")
+    return _from(WAIT, 1 - own, waiting >= WAIT and own < waiting / 2)
 
 
 def _launch_bound(facts: Facts) -> float:
@@ -164,6 +171,14 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
             "gputop doctor tells what this user may look into, and what gives the right",
             "CPU, memory and GPU figures are right all the same",
         ),
+    ),
+    Diagnosis(
+        "straggler",
+        "Others wait for this rank",
+        _straggler,
+        sentences.straggler,
+        ("give this rank less work, or find what slows it down: its states and functions are those shown",),
+        sure=NEARLY,
     ),
     Diagnosis(
         "data-bound",

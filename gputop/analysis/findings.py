@@ -203,7 +203,7 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
     lines = [f"{name(facts)}: {_split(headline)}"]
     if uses_gpu(facts):
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
-    lines += [*_functions(facts), _cpus(facts), _backward(facts), _failed(facts)]
+    lines += [*_functions(facts), _cpus(facts), _backward(facts), _peers(facts), _failed(facts)]
     return tuple(filter(None, lines))
 
 
@@ -253,6 +253,20 @@ def _backward(facts: Facts) -> str:
     return (
         f"{percent(share)} of its time is backward(), where the autograd thread works for it" if share >= 0.01 else ""
     )
+
+
+def peers_waiting(facts: Facts) -> list[float]:
+    """Return the shares that the main threads of the job's other processes spend in collectives, where it shows."""
+    headline = facts.headline
+    others = [row for row in facts.threads if row.main and headline and row.pid != headline.pid]
+    return [share for row in others if (share := row.states.get("comm", 0.0)) >= 0.1]
+
+
+def _peers(facts: Facts) -> str:
+    waiting = peers_waiting(facts)
+    if not waiting:
+        return ""
+    return f"other processes in collectives meanwhile: {len(waiting)}, up to {percent(max(waiting))} of their time"
 
 
 def _failed(facts: Facts) -> str:

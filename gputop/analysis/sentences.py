@@ -18,6 +18,7 @@ from gputop.analysis.findings import (
     hottest,
     launching,
     name,
+    peers_waiting,
     percent,
     spends,
     state,
@@ -82,6 +83,17 @@ def copies(facts: Facts) -> str:
         f"{name(facts)} waits {total} in copies: {to_host} to the host, {to_device} to the GPU",
         *where(waiter(facts, "gpu_wait")),
     )
+
+
+def straggler(facts: Facts) -> str:
+    """Say how long the others wait, and what this process does meanwhile."""
+    states = facts.headline.states if facts.headline else {}
+    most = max(states, key=states.__getitem__, default="unknown")
+    row = hottest(facts, most) if most in COMPUTE else waiter(facts, most)
+    pid = facts.headline.pid if facts.headline else 0
+    waiting = percent(max(peers_waiting(facts), default=0.0))
+    begin = f"others wait up to {waiting} for pid {pid}: {BY_ID[most].label} {percent(state(facts, most))}"
+    return fit(begin, *where(row))
 
 
 def allocation(facts: Facts) -> str:

@@ -28,6 +28,9 @@ _CLEARLY_MORE = 0.2
 #: Another thread must have been there for this part of the time that the main thread was.
 _LASTED = 0.3
 
+#: What the ranks of a job wait in while another one is late.
+_FOR_OTHERS = ("comm", "gpu_wait")
+
 _NO_CPU = NA("its CPU time was not read")
 
 
@@ -235,9 +238,9 @@ def headline_key(
 ) -> ThreadKey | None:
     """Return the thread that the answer is about; None when no thread was seen.
 
-    That is the chosen one, else the main thread of the first of `processes`. When it does nothing but wait and another
-    Python thread clearly works (a server's worker, a child process), it is that one. A program without Python threads
-    is judged by all of its threads.
+    That is the chosen one, else the main thread of the first of `processes`. When it does nothing but wait, it is the
+    slowest rank's that it launched, or another Python thread that clearly works (a server's worker, a child process). A
+    program without Python threads is judged by all of its threads.
     """
     if chosen in rows:
         return chosen
@@ -251,7 +254,21 @@ def headline_key(
     if busiest is None or main not in rows:
         return busiest
     own, most = works(rows[main]), works(rows[busiest])
-    return busiest if own < _RESTS and most >= own + _CLEARLY_MORE else main
+    if own >= _RESTS:
+        return main
+    return _slowest_rank(rows, processes) or (busiest if most >= own + _CLEARLY_MORE else main)
+
+
+def _slowest_rank(rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo]) -> ThreadKey | None:
+    """Return the main thread of the rank that waits least for its peers and its GPU, as the others wait for it; None
+    where the first process launched no ranks."""
+    launcher, *launched = processes
+    if launcher.rank is not None:
+        return None
+    ranks = [
+        key for process in launched if process.rank is not None and (key := ThreadKey(process.pid, process.pid)) in rows
+    ]
+    return min(ranks, key=lambda key: sum(rows[key].states.get(state, 0.0) for state in _FOR_OTHERS), default=None)
 
 
 def _headline(row: ThreadRow, split: Split, helper: Split | None) -> Headline:

@@ -86,6 +86,10 @@ class Case:
 
 DECODE = (row("decode", 0.61, native=0.9, python=0.1), row("step", 0.1, gpu_wait=1.0))
 
+#: Another process of the job, and what this one does meanwhile.
+PEER = replace(thread("MainThread", 9, {"comm.gloo": 0.9}), pid=9, main=True)
+PART = (row("part", 0.8, python=1.0),)
+
 #: Three threads that are on a CPU half of the time, and ready for one the other half.
 CROWD = tuple(thread(f"w{number}", number, {"starved": 0.5, "native": 0.5}) for number in (2, 3, 4))
 
@@ -97,6 +101,13 @@ CASES = (
         facts({"unknown.on_cpu": 0.3, "unknown.blocked": 0.6}),
         facts({"unknown.on_cpu": 0.2, "unknown.blocked": 0.2}),
         ("cannot be looked into", "on a CPU 30 %"),
+    ),
+    Case(
+        "straggler",
+        "Others wait for this rank",
+        facts({"python": 0.8, "comm.gloo": 0.1}, functions=PART, others=(PEER,)),
+        facts({"python": 0.4, "comm.gloo": 0.5}, functions=PART, others=(PEER,)),
+        ("others wait up to 90 % for pid 1: python 80 % in part (part.py:31)",),
     ),
     Case(
         "data-bound",
@@ -272,6 +283,7 @@ def test_every_diagnosis_has_a_case() -> None:
 def test_guesses_are_marked() -> None:
     sure = {case.title: verdict(case.holds).likely for case in CASES}
     assert {title for title, likely in sure.items() if likely} == {
+        "Others wait for this rank",
         "GPU latency",
         "Copying",
         "Launch bound",
@@ -280,11 +292,6 @@ def test_guesses_are_marked() -> None:
         "CPUs taken by others",
         "Too few CPUs",
     }
-
-
-def test_a_gpu_bound_program_is_a_guess_where_the_gpus_utilisation_is_not_known() -> None:
-    assert verdict(facts({"gpu_wait.sync": 0.9})).likely
-    assert not verdict(facts({"gpu_wait.sync": 0.9}, busy=0.9)).likely
 
 
 def _in_cuda(case: Case) -> bool:

@@ -174,6 +174,25 @@ def test_an_empty_window_says_so() -> None:
     assert summary.verdict.id == "no-data"
 
 
+def test_of_ranks_that_wait_for_each_other_the_slowest_is_the_headline() -> None:
+    """A launcher (torchrun) sleeps; one rank sleeps too long, the other waits for it in a collective."""
+    gloo = Observation(syscall="futex", chain=(NativeFrame("libtorch_cpu.so", "_ZN4c10d4Work4waitENSt6chrono8"),))
+    ranks = tuple(replace(ROOT, pid=pid, rank=number, python="3.11.7") for number, pid in enumerate((201, 202)))
+    looks = [
+        peeks(PID, [(0, 10, SLEEP)]),
+        peeks(201, [(0, 10, gloo)], 201),
+        peeks(202, [(0, 8, SLEEP), (8, 10, gloo)], 202),
+    ]
+    summary = summarise(stored(ProcessBatch(0.0, (ROOT, *ranks)), *looks), WINDOW)
+    assert summary.headline is not None
+    assert summary.headline.pid == 202
+    assert "other processes in collectives meanwhile: 1, up to 100 % of their time" in summary.verdict.evidence
+    assert summary.verdict.sentence == "others wait up to 100 % for pid 202: idle 80 %"
+    alone = summarise(stored(ProcessBatch(0.0, (replace(ROOT, rank=0), *ranks)), *looks), WINDOW)
+    assert alone.headline is not None
+    assert alone.headline.pid == PID, "it is a rank itself"
+
+
 def test_without_a_session_there_is_no_summary() -> None:
     with pytest.raises(ValueError, match="session"):
         summarise(Store(), WINDOW)

@@ -74,3 +74,8 @@ def test_a_gpu_that_only_spins_in_a_collective_waits_for_peers() -> None:
         replace(spinning, threads=spinning.threads[:1]),
     ):
         assert verdict(other).id == "gpu-bound"
+
+
+def test_a_gpu_whose_utilisation_is_not_known_makes_a_guess() -> None:
+    found = verdict(replace(facts("gpubound", 0.98), gpus=()))
+    assert (found.id, found.likely) == ("gpu-bound", True)
