@@ -92,6 +92,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("simple_queue", "", r"_queue_SimpleQueue_get"),
     FrameRule("join", "", r"(ThreadHandle_join|_*pthread_\w*join|_ZNSt6thread4join)"),
     FrameRule("semaphore", "", r"(_multiprocessing_SemLock_acquire|_*sem_(timed|clock)?wait)"),
+    FrameRule("semaphore", r"_multiprocessing\."),
     FrameRule("condition", "", r"(_*pthread_cond_(timed|clock)?wait|_ZNSt\w*18condition_variable)"),
     FrameRule("mutex", "", r"(_*pthread_(mutex|rwlock)_|__lll_(lock|mutex))"),
     # Pools of worker threads; `pool_loop` is where a worker spins, everything else of a pool's library may compute.

@@ -37,7 +37,8 @@ class Look(NamedTuple):
         chain = tuple(site.frame() for site in self.sites)
         syscall, waits_on = self.syscall, self.waits_on
         if syscall == syscalls.RESTART and chain:
-            syscall = syscalls.restarted(chain[0].symbol)
+            # Newer C libraries make their calls in functions of their own, whose symbols are stripped.
+            syscall = syscalls.restarted(next((frame.symbol for frame in chain if frame.symbol), ""))
             waits_on = waits_on or syscalls.ON_NAME.get(syscall, "")
         return Observation(self.running, syscall, waits_on, chain, self.complete, self.stopped, self.unreadable)
 
