@@ -53,8 +53,8 @@ THROTTLED = 0.2
 FREE, CROWDED = 0.5, 1.1
 #: Looks at a thread below which nothing is said.
 FEW = 5
-#: How much an inference counts beside a measurement: one that little speaks against, a good one, and any.
-NEARLY, GOOD, LIKELY = 0.99, 0.9, 0.8
+#: How much an inference counts beside a measurement; a good one, and any.
+GOOD, LIKELY = 0.9, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,10 @@ def _working_gpu(facts: Facts) -> bool:
 
 
 def _straggler(facts: Facts) -> float:
-    """Return the share in which this rank does something else while others wait in collectives, most likely for it."""
+    """Return the share in which this rank does something else while others wait in collectives, most likely for it;
+    doubled, because it keeps them from their work too."""
     waiting, own = max(peers_waiting(facts), default=0.0), state(facts, "comm")
-    return _from(WAIT, 1 - own, waiting >= WAIT and own < waiting / 2)
+    return _from(WAIT, 1 - own, waiting >= WAIT and own < waiting / 2) * 2
 
 
 def _launch_bound(facts: Facts) -> float:
@@ -178,7 +179,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         _straggler,
         sentences.straggler,
         ("give this rank less work, or find what slows it down: its states and functions are those shown",),
-        sure=NEARLY,
+        sure=GOOD,
     ),
     Diagnosis(
         "data-bound",
