@@ -114,6 +114,8 @@ def _create(path: Path) -> int:
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
+        if path.exists() and not path.is_file():
+            raise RecordingError(f"cannot write {path}: it is no regular file", "choose another name") from None
         raise RecordingError(f"{path} exists already", "choose another name, or remove it first") from None
     except OSError as error:
         remedy = "choose a directory that exists and that you may write to"

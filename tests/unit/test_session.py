@@ -126,6 +126,13 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
+@pytest.mark.parametrize("path", [Path("/dev/null"), Path("/")])
+def test_nobody_is_told_to_remove_what_is_no_file(path: Path) -> None:
+    with pytest.raises(RecordingError, match="no regular file") as caught:
+        SessionWriter(path)
+    assert "remove" not in caught.value.remedy
+
+
 def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "run.gputop"
     path.symlink_to(tmp_path / "elsewhere")
