@@ -22,6 +22,9 @@ from gputop.text import printable
 #: Seconds until a GPU that could not be opened is tried again.
 REOPEN_S = 5.0
 
+#: A GPU that nobody has used for so long, seconds, is asked so many times more rarely for what costs much.
+UNUSED_S, RARER = 5.0, 4.0
+
 #: GPM measures these directly; the counters are the fallback.
 _BETTER_BY_GPM = ("pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps")
 
@@ -65,7 +68,10 @@ class NvmlGpu:
         self._find = find
         self._parts = parts
         self._clocks = clocks
+        self._sharing = sharing
         self._schedule = Schedule(sharing)
+        self._used_at = clocks.now()
+        self._rarer = 1.0
         self._trouble = Failure(UNINITIALIZED)
         self._reopen = float("-inf")
         self._ring = Ring()
@@ -138,7 +144,17 @@ class NvmlGpu:
             began = self._clocks.now()
             self.processes.ask(self._library, self.handle, began, self._clocks.wall())
             self._schedule.done("processes", Processes.every, began, self._clocks.now())
+        self._spare(now)
         return throttle_reasons(self._library, self.handle)
+
+    def _spare(self, now: float) -> None:
+        """Ask a GPU that nobody uses more rarely, and one that is used again for everything at once."""
+        if not self.processes.none or self.metrics["utilization"] != 0:
+            self._used_at = now
+        unused = now - self._used_at > UNUSED_S
+        if not unused and self._rarer > 1:
+            self._schedule = Schedule(self._sharing)
+        self._rarer = RARER if unused else 1.0
 
     def _ask(self, part: Part) -> None:
         began = self._clocks.now()
@@ -151,16 +167,17 @@ class NvmlGpu:
             absent = failure.code in ABSENT
             values = (self._reason(failure.code),) * len(part.names)
         self.metrics.update(zip(part.names, values, strict=True))
-        self._schedule.done(part.names[0], part.every, began, self._clocks.now(), absent=absent)
+        every = part.every * (self._rarer if part.every >= 1 else 1)
+        self._schedule.done(part.names[0], every, began, self._clocks.now(), absent=absent)
 
     def _curve(self) -> Curve:
         """Return the driver's ring once a second, or the plain utilisation where it has none."""
         now = self._clocks.now()
         points: Curve = ()
-        if self._schedule.is_due("ring", Ring.every, now):
+        if self._rarer == 1 and self._schedule.is_due("ring", Ring.every, now):
             points = self._read_ring(now)
             self._ring_works = bool(points)
-        if not self._ring_works:
+        if not self._ring_works or self._rarer > 1:
             busy = self.metrics["utilization"]
             points = () if isinstance(busy, NA) else ((now, busy),)
         points = tuple(point for point in points if point[0] > self._curve_end)

@@ -61,12 +61,17 @@ class Processes:
         rows: Iterable[Row] = ()
         self._sampled = None
         try:
-            rows = self._rows(library, handle, wall)
+            rows = () if self.none else self._rows(library, handle, wall)
         except Failure as failure:
             if failure.code in FATAL:
                 raise
             self._sampled = self._reason(failure.code)
         self.usage.add(now, self._running, rows)
+
+    @property
+    def none(self) -> bool:
+        """Nobody uses the GPU, as far as the driver lists them: there is nothing to sample."""
+        return not isinstance(self._running, NA) and not self._running
 
     def use(self, watched: Watched, holders: Watched = frozenset()) -> tuple[GpuUse, Value]:
         """Return the watched processes' part, and the number of the others; `holders` have this GPU mapped."""

@@ -16,11 +16,14 @@ from tests.unit.gpu.test_nvml_processes import GHOST, LISTED, ME, reason
 OTHER = GHOST + 1
 
 
-def process(proc: Path, pid: int, *devices: int, names: str = "") -> None:
-    """Make a process that has these GPUs mapped; `names` are its numbers in PID namespaces of its own."""
+def process(proc: Path, pid: int, *contexts: int, names: str = "", sees: tuple[int, ...] = (0, 1)) -> None:
+    """Make a process with contexts on these GPUs; `names` are its numbers in PID namespaces of its own.
+
+    As on H200s with driver 580, it maps what it sees twice, and once more for a context.
+    """
     folder = proc / str(pid)
     folder.mkdir()
-    rows = [f"20{minor}000-20{minor}400 rw-s 00000000 00:06 77                 /dev/nvidia{minor}" for minor in devices]
+    rows = [f"20{k}000-20{k}400 rw-s 00000000 00:06 77           /dev/nvidia{k}" for k in (*sees, *sees, *contexts)]
     rows += ["400000-410000 r-xp 00000000 08:01 9  /usr/bin/python", "500000-600000 rw-s 0 00:06 78  /dev/nvidiactl"]
     (folder / "maps").write_text("\n".join(rows) + "\n")
     (folder / "status").write_text(f"Name:\tpython\nNSpid:\t{pid} {names}\n")

@@ -92,7 +92,7 @@ def test_t5_bursts_show_as_bursts(nvml: Nvml) -> None:
 
 
 def test_t6_each_sample_is_asked_for_once(nvml: Nvml) -> None:
-    backend = nvml.started("gpus 2", LISTED, f"use * {ME} 42 17 0 2")
+    backend = nvml.started("gpus 2", f"process * C {ME} 1000", f"use * {ME} 42 17 0 2")
     nvml.looks(backend, ME, until=8.0)
     stamps = [gpu.processes.usage.seen for gpu in backend._gpus]
     assert stamps[0] == stamps[1] == pytest.approx((1_800_000_000 + 2) * 1e6)

@@ -268,3 +268,22 @@ def test_what_the_driver_lacks_is_asked_for_rarely(nvml: Nvml) -> None:
     settled(nvml, "error nvmlDeviceGetFanSpeed 3", until=29.0)
     assert nvml.calls("nvmlDeviceGetFanSpeed") == 1
     assert nvml.calls("nvmlDeviceGetPowerUsage") == 59
+
+
+def test_gpu_that_nobody_uses_is_spared_and_read_in_full_at_once_when_it_is_used(nvml: Nvml) -> None:
+    expensive = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetSamples", "nvmlGpmSampleGet")
+    job = (f"process 0 C {os.getpid()} 1000 60 90", f"use 0 {os.getpid()} 80 10 60 90")
+    backend = nvml.started("set 0 util 0:0 60:80 90:0", "set 0 gpm.2 40", *job)
+    nvml.looks(backend, os.getpid(), until=10.0)
+    before = {name: nvml.calls(name) for name in expensive}
+    nvml.looks(backend, os.getpid(), until=50.0)
+    asked = {name: nvml.calls(name) - before[name] for name in expensive}
+    assert asked["nvmlDeviceGetTotalEnergyConsumption"] == 2
+    assert asked["nvmlGpmSampleGet"] <= 11
+    assert asked["nvmlDeviceGetSamples"] == 0
+    assert nvml.calls("nvmlDeviceGetProcessesUtilizationInfo") == 0, "nobody is listed: there is nothing to sample"
+    seen = [nvml.look(backend, os.getpid(), at=50 + tick / 2)[0] for tick in range(30)]
+    assert [gpu.target.sm for gpu in seen[24:]] == [0.8] * 6, "two seconds after it began"
+    assert nvml.calls("nvmlDeviceGetSamples") > before["nvmlDeviceGetSamples"]
+    ((_, points),) = nvml.see(backend, os.getpid(), at=66.0)
+    assert len(points) > 3, "the driver's ring again"
