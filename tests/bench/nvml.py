@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, nargs="+", default=[1, 8, 16])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--real", action="store_true", help="the driver of this machine and its GPUs")
+    parser.add_argument("--pids", type=int, nargs="+", help="with --real: processes whose part of the GPUs is told")
     chosen = parser.parse_args()
     tools = {"gputop": sys.executable} | dict.fromkeys(("nvitop", "gpustat") if chosen.peers else (), chosen.peers)
     users = [subprocess.Popen(["sleep", "3600"]) for _ in range(4)]
@@ -119,7 +120,7 @@ def main() -> None:
     try:
         if chosen.real:
             for tool, interpreter in tools.items():
-                row("real", tool, run(tool, interpreter, None, pids, chosen.seconds))
+                row("real", tool, run(tool, interpreter, None, chosen.pids or pids, chosen.seconds))
         else:
             over_standin(tools, chosen.gpus, pids, chosen.seconds)
     finally:

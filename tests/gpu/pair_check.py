@@ -1,6 +1,6 @@
 """Two real GPUs: whose is whose, bytes between them, energy, and the screens. Needs torch; `pyte` for the screens.
 
-    python -m tests.gpu.pair_check [FOLDER]      about 100 s; prints one line a comparison; recordings go to FOLDER
+    python -m tests.gpu.pair_check [FOLDER [STEP …]]  about 110 s; prints one line a comparison; recordings go to FOLDER
 
 Loads run in children that measure what they do themselves; gputop runs as its user runs it.
 """
@@ -13,8 +13,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -204,18 +205,55 @@ def cost(watch: Watch) -> None:
     print(f"     ring ends, s before it was read: {[round(age, 2) for age in watch.ages]}, mean {mean(watch.ages):.2f}")
 
 
+def namespace(report: Report, folder: Path) -> None:
+    """A job and gputop in a PID namespace of their own, as in a container; needs the right to make one."""
+    inside = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        sys.executable,
+        "-m",
+        "tests.gpu.pair_check",
+        str(folder),
+        "inside",
+    ]
+    done = subprocess.run(inside, timeout=90, check=False)
+    report.check("in a PID namespace of its own", done.returncode == 0, done.returncode)
+
+
+def inside(report: Report, _folder: Path) -> None:
+    """What `namespace` runs: the job has one GPU for itself, both ways of telling it apart."""
+    for devices, place in (("1", "cuda:0"), ("0,1", "cuda:1")):
+        with running(_MATMUL, place, CUDA_VISIBLE_DEVICES=devices) as job:
+            first, second = reported(job.pid, 6)
+            print(f"     sees {devices}: {held(job.pid)}; GPU 0 {first['process']} {first['na'].get('process.sm')}")
+            report.check(f"sees {devices}: GPU 1 is the program's", second["process"]["present"], second["process"])
+            report.check(
+                f"sees {devices}: its SMs", (second["process"]["sm"] or 0) > 0.8, second["na"].get("process.sm")
+            )
+            report.check(f"sees {devices}: GPU 0 is not", not first["process"]["present"], first["process"])
+
+
 def main() -> int:
-    """Run everything and return the exit code."""
+    """Run everything, or the steps named, and return the exit code."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     report, watch = Report(), Watch()
     if watch.count < 2:
         print("needs two GPUs")
         return 1
-    one_of_two(report, folder)
-    one_each(report, folder)
-    between(report, watch)
-    energy(report, watch)
-    cost(watch)
+    steps: dict[str, Callable[[], None]] = {
+        "one_of_two": partial(one_of_two, report, folder),
+        "one_each": partial(one_each, report, folder),
+        "namespace": partial(namespace, report, folder),
+        "inside": partial(inside, report, folder),
+        "between": partial(between, report, watch),
+        "energy": partial(energy, report, watch),
+        "cost": partial(cost, watch),
+    }
+    for name in sys.argv[2:] or [name for name in steps if name != "inside"]:
+        print(f"--- {name}")
+        steps[name]()
     watch.backend.close()
     print(f"{report.failed} failed")
     return int(report.failed > 0)
