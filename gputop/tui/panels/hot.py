@@ -13,6 +13,8 @@ from gputop.tui.table import Row
 from gputop.tui.view import Scene
 
 _NUMBER = 8  # " 61.2 % "
+#: Cells of a name: with more, the eye loses the row on its way to the file.
+_MOST_NAME = 72
 
 
 class _Columns(NamedTuple):
@@ -27,10 +29,10 @@ class _Columns(NamedTuple):
 def _columns(width: int) -> _Columns:
     if width < 60:
         return _Columns(0, 0, width - _NUMBER - 1, 0)
-    bar_width = 8 if width < 72 else 12 if width < 100 else 18
+    bar_width = 8 if width < 72 else 12 if width < 100 else 18 if width < 160 else 30
     rest = width - 2 * _NUMBER - bar_width - 5
     file = min(44, rest // 2)
-    return _Columns(_NUMBER, bar_width, rest - file, file)
+    return _Columns(_NUMBER, bar_width, min(_MOST_NAME, rest - file), file)
 
 
 def _rows(_scene: Scene, _width: int, height: int) -> Rows:
