@@ -233,6 +233,11 @@ def works(row: ThreadRow) -> float:
     return sums[COMPUTE] + sums[GPU_WAIT] + by_others + row.detail.get(ON_CPU.detail, 0.0)
 
 
+def _at_it(row: ThreadRow) -> float:
+    """Return the share of its time that a thread works, or would if it had a CPU and the GIL."""
+    return works(row) + row.states.get("starved", 0.0) + row.states.get("gil", 0.0)
+
+
 def headline_key(
     rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo], chosen: ThreadKey | None = None
 ) -> ThreadKey | None:
@@ -250,10 +255,10 @@ def headline_key(
     main = ThreadKey(processes[0].pid, processes[0].pid)
     if main in rows:  # a child that lived for a moment worked all of its life
         looked_at = [key for key in looked_at if rows[key].seconds >= _LASTED * rows[main].seconds]
-    busiest = max(looked_at or rows, key=lambda key: works(rows[key]), default=None)
+    busiest = max(looked_at or rows, key=lambda key: (_at_it(rows[key]), works(rows[key])), default=None)
     if busiest is None or main not in rows:
         return busiest
-    own, most = works(rows[main]), works(rows[busiest])
+    own, most = works(rows[main]), _at_it(rows[busiest])
     if own >= _RESTS:
         return main
     return _slowest_rank(rows, processes) or (busiest if most >= own + _CLEARLY_MORE else main)

@@ -174,6 +174,15 @@ def test_an_empty_window_says_so() -> None:
     assert summary.verdict.id == "no-data"
 
 
+def test_a_thread_that_gets_no_cpu_is_at_work_all_the_same() -> None:
+    """It would work if it could: on a crowded machine the answer is not about the main thread that sleeps."""
+    crowded = peeks(101, [(0, 10, PYTHON)], starved=0.018)
+    named = stacks(101, [(0, 10, (MAIN,))], name="worker")
+    headline = summarise(stored(peeks(PID, [(0, 10, SLEEP)]), crowded, named), WINDOW).headline
+    assert headline is not None
+    assert (headline.name, headline.states["starved"]) == ("worker", pytest.approx(0.9))
+
+
 def test_of_ranks_that_wait_for_each_other_the_slowest_is_the_headline() -> None:
     """A launcher (torchrun) sleeps; one rank sleeps too long, the other waits for it in a collective."""
     gloo = Observation(syscall="futex", chain=(NativeFrame("libtorch_cpu.so", "_ZN4c10d4Work4waitENSt6chrono8"),))
