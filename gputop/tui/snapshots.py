@@ -10,7 +10,6 @@ from gputop.errors import GputopError
 from gputop.tui.background import spawn
 
 if TYPE_CHECKING:
-    from gputop.snapshot.flight import Saved
     from gputop.snapshot.kineto.route import Route
     from gputop.tui.app import GputopApp
 
@@ -76,8 +75,9 @@ class Snapshots:
         except (GputopError, OSError) as error:
             later(self._failed, error)
             return
-        later(self._done, saved)
-        later(self._read, source.reading(saved[0]))
+        files = tuple(file.sentence for file in saved)
+        later(self._done, files)
+        later(self._read, files, source.reading(saved[0]))
 
     def _ask(self, question: str) -> bool:
         """Ask the user, from the thread that writes."""
@@ -93,17 +93,19 @@ class Snapshots:
         self._app.scene.busy = f"snapshot: {text}"
         self._app.draw()
 
-    def _done(self, saved: tuple[Saved, ...]) -> None:
+    def _done(self, files: tuple[str, ...]) -> None:
         scene = self._app.scene
-        scene.tracing.files, scene.tracing.reading = tuple(file.sentence for file in saved), ()
-        scene.busy = "reading the trace"
-        self._app.say("\n".join(scene.tracing.files), "good", _LONG)
+        scene.busy, scene.tracing.files, scene.tracing.reading = "", files, ()
+        self._app.say("\n".join([*files, f"reading it{scene.glyphs.ellipsis}"]), "good", _LONG)
 
-    def _read(self, reading: tuple[str, ...]) -> None:
-        scene = self._app.scene
-        scene.busy, scene.tracing.reading = "", reading
+    def _read(self, files: tuple[str, ...], reading: tuple[str, ...]) -> None:
+        """Show what these files show, unless others have been written since."""
+        tracing = self._app.scene.tracing
+        if files != tracing.files:
+            return
+        tracing.reading = reading
         more = [f"T: all {len(reading)} lines of the reading"] if len(reading) > _SHOWN else []
-        self._app.say("\n".join([*scene.tracing.files, *reading[:_SHOWN], *more]), "good", _LONG)
+        self._app.say("\n".join([*files, *reading[:_SHOWN], *more]), "good", _LONG)
         self.look()
 
     def _failed(self, error: GputopError | OSError) -> None:

@@ -141,6 +141,7 @@ def test_slow_writer_is_waited_for_but_not_for_ever(scene: Scene) -> None:
     scene.file_at(4.0, ending=".tmp")
     (recording,) = scene.run()
     assert "did not finish its trace" in recording.failure
+    assert scene.told[-1] == "the program is still writing its trace, or its own torch.profiler has taken over"
     assert scene.now - 1003.5 == pytest.approx(record.WRITING_S, abs=0.5)
 
 

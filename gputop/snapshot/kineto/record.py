@@ -39,6 +39,9 @@ _TAKEN = (
     "a profiler records in it already, its own torch.profiler or another tool, and a second one could make that fail"
 )
 
+#: A trace that takes longer to be written than this is worth another word, seconds.
+_SLOW_S = 8.0
+
 _LOOK_EVERY_S = 0.1
 _TRIES = 2
 
@@ -93,7 +96,9 @@ class Recording:
             return f"asked: recording starts in {math.ceil(start - now)} s"
         if now < start + seconds:
             return f"recording {seconds:g} s: don't stop the program, start no torch.profiler in it"
-        return "the program is writing its trace"
+        if now < start + seconds + _SLOW_S:
+            return "the program is writing its trace"
+        return "the program is still writing its trace, or its own torch.profiler has taken over"
 
 
 @dataclass(slots=True)
