@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
 _HEAD = 2
+#: While the picture follows the time, strips are made anew this often, seconds: a cell of them stands for about as long.
+_EVERY = 1.0
 
 
 class _Question(NamedTuple):
@@ -49,6 +52,7 @@ class Threads(Sheet[None]):
         self._top, self._page = 0, 1
         self._strips: Mapping[Thread, tuple[Column, ...]] = {}
         self._asked: _Question | None = None
+        self._asked_at = 0.0
         self._busy = False
 
     # ------------------------------------------------------------------------------------------- drawing
@@ -105,10 +109,12 @@ class Threads(Sheet[None]):
         summary = self._gputop.scene.summary
         if summary is None or self._busy or not steps or not threads:
             return
-        question = _Question(summary.window, threads, steps)
-        if question != self._asked:
-            self._asked, self._busy = question, True
-            spawn("strips", lambda: self._answer(question))
+        question, before = _Question(summary.window, threads, steps), self._asked
+        moved_on = before is not None and question == before._replace(window=question.window) and not self.view.paused
+        if question == before or (moved_on and time.monotonic() - self._asked_at < _EVERY):
+            return
+        self._asked, self._asked_at, self._busy = question, time.monotonic(), True
+        spawn("strips", lambda: self._answer(question))
 
     def _answer(self, question: _Question) -> None:
         try:
