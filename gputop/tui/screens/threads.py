@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
 _HEAD = 2
-#: While the picture follows the time, strips are made anew this often, seconds: a cell of them stands for about as long.
+#: While the picture follows the time, strips are made anew this often, seconds: about as long as a cell stands for.
 _EVERY = 1.0
 
 
