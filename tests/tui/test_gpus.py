@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gputop.collectors.gpu.metrics import DEVICE_METRICS
-from gputop.model import NA
+from gputop.model import NA, GpuUse
 from gputop.tui import history
 from gputop.tui.missing import sentences
 from gputop.tui.screens.gpus import Gpus
+from gputop.tui.tree import rows
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, running, still, until
 
@@ -91,3 +92,25 @@ def test_reasons_are_told_once_for_all_gpus() -> None:
     gpus = tuple(replace(gpu, metrics={**gpu.metrics, "fan": NA("no fan here")}) for gpu in scene.summary.gpus)
     told = list(sentences(replace(scene.summary, gpus=gpus)))
     assert "GPU 0, 1: fan: no fan here" in told
+
+
+async def test_t32_screens_of_sixteen_gpus_survive_a_storm_of_sizes() -> None:
+    async with running(FakeSource(gpus=16), (80, 24)) as (app, pilot):
+        for key in ("", "d"):
+            await pilot.press(*key)
+            for size in ((200, 60), (40, 10), (80, 24), (30, 5), (160, 48), (80, 24)):
+                await pilot.resize_terminal(*size)
+                await pilot.pause()
+        await until(pilot, lambda: "16, the program's own first" in page(app))
+        assert [row.split()[0] for row in page(app).splitlines()[2:18]] == [f"{index}●" for index in range(16)]
+
+
+def test_t33_a_process_on_several_gpus_has_one_cpu_number() -> None:
+    scene = still("bound")
+    assert scene.summary is not None
+    use = GpuUse(0.5, 0.5, 3e9, True, ((4121, 1e9),))
+    shared = replace(scene.summary, gpus=tuple(replace(gpu, target=use) for gpu in scene.summary.gpus))
+    (row,) = [row for row in rows(shared) if row.process.pid == 4121]
+    assert len(shared.gpus) == 2
+    assert row.gpu_bytes == 2e9
+    assert row.cpu == rows(scene.summary)[0].cpu

@@ -14,9 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gputop import procfs
 from gputop.errors import NoProcessError
 from gputop.model import ProcessInfo
-from gputop.target.describe import describe, same
+from gputop.target.describe import aliases, describe, same
 from gputop.target.naming import short_name
 from gputop.target.python import python_version
 from tests.fakes.programs import READY, python, running
@@ -37,6 +38,12 @@ def test_a_python_process() -> None:
         assert info.cmdline[:3] == (sys.executable, "-I", "-S")
         assert info.started_unix == pytest.approx(psutil.Process(process.pid).create_time(), abs=1.1)
         assert info.started_unix == pytest.approx(time.time(), abs=60)
+
+
+def test_t13_a_kernel_that_does_not_tell_other_names_leaves_the_pid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels before 4.1 have no line NSpid (fault T13 of other monitors)."""
+    monkeypatch.setattr(procfs, "status", lambda pid: {"Name": "python"})
+    assert aliases(4121) == (4121,)
 
 
 def interpreter(minor: int) -> str | None:

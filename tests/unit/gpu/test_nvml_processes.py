@@ -62,10 +62,11 @@ def test_t1_t7_idle_process_is_zero_and_does_not_flicker(nvml: Nvml) -> None:
 
 
 def test_t2_idle_gpu_is_no_trouble(nvml: Nvml) -> None:
-    backend = nvml.started("set 0 util 0", "set 0 ring 0")
+    backend = nvml.started("set 0 util 0", "set 0 ring 0", LISTED)
     (gpu,) = nvml.looks(backend, ME, until=3.0)
     assert not gpu.error
     assert backend.remarks() == {}
+    assert nvml.calls("nvmlDeviceGetProcessesUtilizationInfo") > 0, "the driver said that it found nothing"
 
 
 def test_t4_garbage_rows_are_dropped(nvml: Nvml) -> None:

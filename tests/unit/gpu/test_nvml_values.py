@@ -114,9 +114,12 @@ def test_t22_wsl_zero_is_doubted_until_another_value_was_seen(nvml: Nvml) -> Non
 
 @pytest.mark.usefixtures("wsl")
 def test_t21_t22_wsl_says_so_where_the_driver_is_silent(nvml: Nvml) -> None:
-    gpu = settled(nvml, f"process 0 C {os.getpid()} -", "error nvmlDeviceGetProcessesUtilizationInfo 3",
-                  "error nvmlDeviceGetProcessUtilization 3")  # fmt: skip
+    silent = ["error nvmlDeviceGetProcessesUtilizationInfo 3", "error nvmlDeviceGetProcessUtilization 3"]
+    backend = nvml.started(f"process 0 C {os.getpid()} -", *silent)
+    (gpu,) = nvml.looks(backend, os.getpid(), until=3.0)
     assert reason(gpu.metric("mig_mode")) == "not reported by the WSL driver"
+    assert reason(gpu.target.sm) == "not reported by the WSL driver"
+    assert "does not tell the memory" in reason(gpu.target.memory_bytes), "never 2^64-1 bytes"
 
 
 MIG_ON = ["set 0 mig 1", "set 0 mig_count 2", "error nvmlDeviceGetUtilizationRates 3", "error nvmlDeviceGetSamples 3",
