@@ -134,6 +134,8 @@ _ENDINGS = """\
 torch's own trace, where the program lets it be taken, has the operators, CUDA calls, kernels and copies; without it the
 trace is made of what gputop samples. Both have stacks, states, CPU, memory and GPU counters. The program's ranks are
 all traced, a file each and an index. Memory is in it as counters; torch tells its own allocations to no one outside.
+torch crashes in a program that ends while it is recorded: one that gputop started, or switched on by sys.remote_exec
+(Python 3.14), waits for its trace; of another, see that it goes on for some seconds.
 
 what the name may end in, each also with .gz:
   .json                     a trace for Perfetto; .pt.trace.json.gz for HTA and TensorBoard

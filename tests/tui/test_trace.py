@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
+from gputop.snapshot.kineto.detect import Library, Torch
 from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import GDB, READY, SAMPLED, Route
 from gputop.tui import snapshots
@@ -48,6 +50,16 @@ async def test_reasons_and_remedy_are_on_the_trace_screen() -> None:
         assert "memory" in page(app)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen.NAME == "overview")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("launched", [False, True])
+async def test_what_torch_does_to_a_program_that_ends_meanwhile_is_said(launched: bool) -> None:
+    library = Library(0, "/venv/torch/lib/libtorch_cpu.so")
+    route = replace(TORCH, torch=Torch("2.13.0", library, None, "", cuda=False))
+    async with running(FakeSource(possible=route, launched=launched), (120, 40)) as (app, pilot):
+        await pilot.press("T")
+        await until(pilot, lambda: "ready (torch 2.13.0)" in page(app))
+        assert ("crashes in a program that ends" in page(app)) is not launched
 
 
 async def test_options_are_changed_with_the_arrows_and_used() -> None:

@@ -265,6 +265,13 @@ def test_script_for_newer_pythons_switches_polling_on_once(monkeypatch: pytest.M
             shared.remove("status")
             with pytest.raises(SnapshotError, match=r"has used torch\.profiler before"):
                 enable.with_interpreter(program.pid, shared, variables, wait)
+            shared.write(f"tracing-{program.pid}", "99999999999 shot-1.json")
+            assert program.stdin is not None
+            program.stdin.close()
+            with pytest.raises(subprocess.TimeoutExpired):  # it is being recorded
+                program.wait(0.5)
+            shared.write("shot-1.json", "{}")
+            assert program.wait(20) == 0
         finally:
             program.kill()
             shared.close()

@@ -4,9 +4,11 @@
 
 
 def _gputop_enable(status: str, variables: dict[str, str]) -> None:
+    import atexit
     import ctypes
     import os
     import sys
+    import time
 
     def switch_on() -> str:
         torch = sys.modules.get("torch")
@@ -21,7 +23,20 @@ def _gputop_enable(status: str, variables: dict[str, str]) -> None:
             return "used"
         os.environ.update(variables)
         library._ZN5torch18global_kineto_initEv()
+        atexit.register(wait_for_trace, variables["KINETO_IPC_SOCKET_DIR"])
         return "on"
+
+    def wait_for_trace(directory: str) -> None:
+        """Keep the program from ending while it is recorded, as `agent/sitecustomize.py` does: torch crashes then."""
+        flag = os.path.join(directory, f"tracing-{os.getpid()}")
+        try:
+            with open(flag) as file:
+                until, _, trace = file.read().partition(" ")
+            deadline, whole = float(until), os.path.join(directory, trace)
+        except (OSError, ValueError):
+            return
+        while os.path.exists(flag) and not os.path.isfile(whole) and time.time() < deadline:
+            time.sleep(0.02)
 
     try:
         outcome = switch_on()

@@ -28,6 +28,8 @@ _OPTIONS: tuple[tuple[str, tuple[float, ...], str], ...] = (
     ("shapes", (False, True), "the operators' input shapes"),
 )
 _MEMORY = "always: the process's and the GPU's as counters; torch tells its own allocations to no one outside"
+#: pytorch#129626; one that gputop started waits for its trace.
+_ENDING = "torch crashes in a program that ends while torch records it: see that it goes on for some seconds"
 
 
 class Trace(Sheet[None]):
@@ -66,6 +68,8 @@ class Trace(Sheet[None]):
         yield from _text(route.sentence, "text", width)
         if route.remedy:
             yield from _text(f"for more: {route.remedy}", "accent", width)
+        if route.torch is not None and not self._gputop.scene.source.launched:
+            yield from _text(_ENDING, "warn", width)
 
     def _options(self, width: int) -> Iterator[Line]:
         yield line((), width)
