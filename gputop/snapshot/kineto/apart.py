@@ -92,7 +92,7 @@ def sentences(reading: Reading) -> Iterator[str]:
     """Yield the reading, most important first: what torch recorded, then what gputop saw in the same time."""
     if reading.seconds:
         yield from _of_torch(reading)
-    else:
+    elif reading.ours.get("kind") != "sampled":
         yield "torch recorded nothing in this trace: no operator, CUDA call or kernel"
     yield from _of_ours(reading.ours)
 
