@@ -297,8 +297,9 @@ def test_refusal_of_the_interpreter_is_told(monkeypatch: pytest.MonkeyPatch, sha
     monkeypatch.setattr(
         enable, "_REMOTE_EXEC", "raise RuntimeError('Remote debugging is not enabled in the remote process')"
     )
-    with pytest.raises(SnapshotError, match="Remote debugging is not enabled"):
+    with pytest.raises(SnapshotError, match="Remote debugging is not enabled") as refused:
         enable.with_interpreter(ME, shared, {}, lambda until: True)
+    assert "start it with: gputop --" in refused.value.remedy
 
 
 def test_main_thread_that_never_comes_round_is_told(monkeypatch: pytest.MonkeyPatch, shared: Shared) -> None:

@@ -90,7 +90,12 @@ def _run_as_owner(pid: int, command: Sequence[str]) -> subprocess.CompletedProce
 def _refused(printed: str) -> SnapshotError:
     lines = [line for line in printed.strip().splitlines() if "warning" not in line]
     why = printable(lines[-1] if lines else "no reason given", 200)
-    return SnapshotError(f"torch tracing could not be switched on: {why}", ptrace_remedy())
+    return SnapshotError(f"torch tracing could not be switched on: {why}", _restart(why) or ptrace_remedy())
+
+
+def _restart(why: str) -> str:
+    """Return the remedy for a program that was started so that no code from outside runs in it (PEP 768)."""
+    return "for torch's own trace start it with: gputop -- COMMAND" if "debugging is not enabled" in why else ""
 
 
 def _judge(outcome: str) -> None:
