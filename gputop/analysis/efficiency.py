@@ -22,6 +22,9 @@ from gputop.model import NA, GpuReading, Value, known
 BUSY, THROTTLED = 0.05, 0.10
 EFFECTIVE_SM, BUSY_DRAM, BUSY_TENSOR, BUSY_FP32 = 0.5, 0.6, 0.5, 0.5
 
+#: The reason for clocks that are held down while all is well: kernels that work hard draw all the power there is.
+_POWER = "power cap"
+
 #: Below this a pipe counts as not used at all.
 UNUSED = 0.01
 
@@ -31,7 +34,7 @@ class Efficiency:
     """What limits a GPU, in words.
 
     Attributes:
-        id: "idle", "throttled", "memory-bound", "compute-bound", "ineffective", "mixed" or "unknown".
+        id: "idle", "power-limited", "throttled", "memory-bound", "compute-bound", "ineffective", "mixed" or "unknown".
         title: a few words for the screen.
         evidence: the numbers that say so, one sentence.
         number: the one that says most, a few words ("SM active 9 %"); empty where there is none.
@@ -87,6 +90,10 @@ def _dram(use: Use) -> str:
     return f"busy {_percent(use.busy)} of the time, then {share}"
 
 
+def _held_down(use: Use) -> str:
+    return f"clocks held down {_percent(use.throttled)} of the time: {', '.join(use.reasons)}; {_pipes(use)}"
+
+
 def _sm(use: Use) -> str:
     return f"SM active {_percent(use.sm)} while busy"
 
@@ -105,10 +112,17 @@ RULES: tuple[Rule, ...] = (
         lambda use: f"busy {_percent(use.busy)} of the time",
     ),
     Rule(
+        "power-limited",
+        "at its power limit",
+        lambda use: (use.throttled or 0) >= THROTTLED and "".join(use.reasons[:1]).startswith(_POWER),
+        _held_down,
+        lambda use: f"clocks held down {_percent(use.throttled)} of the time",
+    ),
+    Rule(
         "throttled",
         "held down",
         lambda use: (use.throttled or 0) >= THROTTLED,
-        lambda use: f"clocks held down {_percent(use.throttled)} of the time: {', '.join(use.reasons)}",
+        _held_down,
         lambda use: use.reasons[0] if use.reasons else f"{_percent(use.throttled)} of the time",
     ),
     Rule(

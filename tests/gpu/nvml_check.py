@@ -185,7 +185,9 @@ def loaded(report: Report, gpu: GpuReading) -> None:
     for what, value, least in bounds:
         report.check(f"load {what}", (known(value) or 0) >= least, value, f">= {least}")
     found = assess(gpu).id
-    report.check("load efficiency", found in ("compute-bound", "throttled"), found, "compute-bound or throttled")
+    report.check(
+        "load efficiency", found in ("compute-bound", "power-limited"), found, "compute-bound or power-limited"
+    )
 
 
 def energy(report: Report, before: GpuReading, after: GpuReading, looks: list[list[GpuReading]]) -> None:

@@ -12,7 +12,8 @@ BUSY = {"utilization": 1.0, "gpm.graphics": 1.0, "gpm.fp32": 0.0}
 #: Each rule's name, and a reading that it is made for.
 EXAMPLES = {
     "idle": {"utilization": 0.01, "gpm.graphics": 0.01, "gpm.sm_active": 0.01},
-    "throttled": BUSY | {"gpm.sm_active": 0.9, "gpm.tensor": 0.8, "throttled": 0.4, "throttle.power_cap": 0.4},
+    "power-limited": BUSY | {"gpm.sm_active": 0.9, "gpm.tensor": 0.8, "throttled": 0.4, "throttle.power_cap": 0.4},
+    "throttled": BUSY | {"gpm.sm_active": 0.9, "throttled": 0.3, "throttle.thermal": 0.3, "throttle.power_cap": 0.2},
     "memory-bound": BUSY | {"gpm.sm_active": 0.95, "gpm.tensor": 0.0, "gpm.dram": 0.78},
     "compute-bound": BUSY | {"gpm.sm_active": 0.95, "gpm.tensor": 0.7, "gpm.dram": 0.2},
     "ineffective": BUSY | {"gpm.sm_active": 0.12, "gpm.tensor": 0.0, "gpm.dram": 0.02},
@@ -30,7 +31,11 @@ def test_evidence_holds_the_numbers() -> None:
     assert said["ineffective"] == (
         "busy 100 % of the time, then with work for 12 % of its SMs, and its tensor cores are not used"
     )
-    assert said["throttled"] == "clocks held down 40 % of the time: power cap 40 %"
+    assert said["power-limited"] == (
+        "clocks held down 40 % of the time: power cap 40 %; "
+        "busy 100 % of the time, then tensor cores 80 %, FP32 0 %, SMs 90 %"
+    )
+    assert said["throttled"].startswith("clocks held down 30 % of the time: thermal 30 %, power cap 20 %; busy 100 %")
     assert "78 % of the peak memory bandwidth" in said["memory-bound"]
     assert "tensor cores 70 %" in said["compute-bound"]
 
