@@ -36,6 +36,7 @@ class GpuFacts:
         target_memory_bytes: the target's part of it.
         target_present: the driver lists one of the target's processes on it.
         sm_active: mean share of its streaming multiprocessors' time with work on them, by anybody.
+        pids: the target's processes on it, as the driver numbers them.
     """
 
     index: int
@@ -47,6 +48,7 @@ class GpuFacts:
     target_memory_bytes: Value
     target_present: bool = False
     sm_active: Value = _UNSAMPLED
+    pids: tuple[int, ...] = ()
 
     @property
     def used(self) -> bool:
@@ -113,12 +115,6 @@ class Facts:
         """Return the GPUs that the target uses; all of them when no part of any is known to be the target's."""
         return tuple(gpu for gpu in self.gpus if gpu.used) or self.gpus
 
-    @property
-    def gpu_utilization(self) -> Value:
-        """Return the mean utilisation of the target's GPUs."""
-        return mean(gpu.utilization for gpu in self.target_gpus)
-
-    @property
-    def gpu_target_sm(self) -> Value:
-        """Return the target's own mean share of its GPUs."""
-        return mean(gpu.target_sm for gpu in self.target_gpus)
+    def gpus_of(self, pid: int) -> tuple[GpuFacts, ...]:
+        """Return the GPUs that one process uses; the target's where the driver does not tell."""
+        return tuple(gpu for gpu in self.gpus if pid in gpu.pids) or self.target_gpus

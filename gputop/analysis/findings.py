@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 
 from gputop.analysis.facts import Facts, mean
-from gputop.analysis.results import FunctionRow, Headline
+from gputop.analysis.results import FunctionRow, Headline, ThreadRow
 from gputop.analysis.rules_python import is_library, is_plumbing
 from gputop.analysis.states import BY_ID
 from gputop.model import Value, known
@@ -101,21 +101,34 @@ def uses_gpu(facts: Facts) -> bool:
 
 
 def gpu_busy(facts: Facts) -> float | None:
-    """Return the mean utilisation of the target's GPUs; None when it uses none or it is not known."""
-    return known(facts.gpu_utilization) if uses_gpu(facts) else None
+    """Return the mean utilisation of the headline process's GPUs; None when it uses none or it is not known."""
+    return _busy(facts, facts.headline.pid) if facts.headline and uses_gpu(facts) else None
+
+
+def _busy(facts: Facts, pid: int) -> float | None:
+    return known(mean(gpu.utilization for gpu in facts.gpus_of(pid)))
+
+
+def sm_active(facts: Facts, pid: int) -> float | None:
+    """Return the mean share of a process's GPUs' multiprocessors with work on them; None where that is not known."""
+    return known(mean(gpu.sm_active for gpu in facts.gpus_of(pid)))
+
+
+def in_collective(facts: Facts, pid: int) -> bool:
+    """Tell whether a process's GPU most likely runs nothing but a collective that waits for the other ranks.
+
+    NCCL's kernels spin on a few multiprocessors while they wait (one for each of its channels), so that the GPU is
+    called busy and does nothing; the CPU waits for it as for any other kernel. Two H200s of which one was late showed
+    the other busy 98 % with 19 % of its multiprocessors.
+    """
+    distributed = any(row.pid == pid and row.role == "nccl" for row in facts.threads)
+    busy, active = _busy(facts, pid) or 0.0, sm_active(facts, pid)
+    return distributed and active is not None and busy >= SPINNING and active < FEW_SM * busy
 
 
 def waits_for_peers(facts: Facts) -> bool:
-    """Tell whether the GPU most likely runs nothing but a collective that waits for the other ranks.
-
-    NCCL's kernels spin on a few multiprocessors while they wait (one for each of its channels), so that the GPU is
-    called busy and does nothing; the CPU waits for it as for any other kernel.
-    """
-    headline = facts.headline
-    distributed = any(headline and row.pid == headline.pid and row.role == "nccl" for row in facts.threads)
-    active = known(mean(gpu.sm_active for gpu in facts.target_gpus))
-    busy = gpu_busy(facts) or 0.0
-    return distributed and active is not None and busy >= SPINNING and active < FEW_SM * busy
+    """Tell whether the headline process's GPU is held by a collective."""
+    return facts.headline is not None and in_collective(facts, facts.headline.pid)
 
 
 def name(facts: Facts) -> str:
@@ -256,17 +269,30 @@ def _backward(facts: Facts) -> str:
 
 
 def peers_waiting(facts: Facts) -> list[float]:
-    """Return the shares that the main threads of the job's other processes spend in collectives, where it shows."""
+    """Return the shares that the main threads of the job's other processes spend in collectives, where it shows; on the
+    GPU too, where nothing else runs there."""
+    return [share for row in _others(facts) if (share := _for_peers(facts, row)) >= 0.1]
+
+
+def _others(facts: Facts) -> list[ThreadRow]:
+    """Return the main threads of the other processes."""
     headline = facts.headline
-    others = [row for row in facts.threads if row.main and headline and row.pid != headline.pid]
-    return [share for row in others if (share := row.states.get("comm", 0.0)) >= 0.1]
+    return [row for row in facts.threads if row.main and headline and row.pid != headline.pid]
+
+
+def _for_peers(facts: Facts, row: ThreadRow) -> float:
+    on_gpu = row.states.get("gpu_wait", 0.0) if in_collective(facts, row.pid) else 0.0
+    return row.states.get("comm", 0.0) + on_gpu
 
 
 def _peers(facts: Facts) -> str:
     waiting = peers_waiting(facts)
     if not waiting:
         return ""
-    return f"other processes in collectives meanwhile: {len(waiting)}, up to {percent(max(waiting))} of their time"
+    guess = "" if any(row.states.get("comm", 0.0) >= 0.1 for row in _others(facts)) else "likely "
+    return (
+        f"other processes {guess}in collectives meanwhile: {len(waiting)}, up to {percent(max(waiting))} of their time"
+    )
 
 
 def _failed(facts: Facts) -> str:

@@ -80,10 +80,14 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     # Collectives: the calls that wait, and the threads that serve them.
     FrameRule("nccl", r"lib(nccl|rccl)"),
     FrameRule("nccl_call", r"lib(nccl|rccl)", r"p?nccl[A-Z]"),
+    FrameRule("nccl_wait", "", r"_ZN4c10d16ProcessGroupNCCL(7barrier|8WorkNCCL\d+(wait|synchronize))"),
     FrameRule("gloo_call", "", r"_ZNK?4c10d4Work4wait|_ZN4gloo\d+(allreduce|allgather|barrier|broadcast|reduce)"),
     FrameRule("mpi_call", "", r"P?MPI_[A-Z][a-z]"),
     FrameRule(
-        "comm_helper", "", r"_ZN4gloo9transport\w*4Loop3run|_ZN4c10d16ProcessGroupGloo7runLoop|_ZN4c10d\w*StoreDaemon"
+        "comm_helper",
+        "",
+        r"_ZN4gloo9transport\w*4Loop3run|_ZN4c10d16ProcessGroup(Gloo7runLoop|NCCL(8Watchdog|16HeartbeatMonitor))"
+        r"|_ZN4c10d\w*StoreDaemon",
     ),
     # Python's own waits.
     FrameRule("gil", "", r"(take_gil|drop_gil|PyEval_(Restore|Acquire)Thread|PyGILState_Ensure|_PyThreadState_Attach)"),

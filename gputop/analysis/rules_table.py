@@ -87,7 +87,7 @@ RULES: tuple[Rule, ...] = (
     # A stripped interpreter: it waits on a condition for nothing but the lock (its other locks are semaphores).
     Rule("gil-condition", "gil", home=words("python"), near=words("condition")),
     # Collectives wait for their peers, by way of the GPU or not.
-    Rule("nccl-sync", "comm", "nccl", call=_WAITING, near=words("nccl_call")),
+    Rule("nccl-sync", "comm", "nccl", call=_WAITING, near=words("nccl_call nccl_wait")),
     # The GPU.
     Rule("gpu-sync", "gpu_wait", "sync", call=words("sync")),
     Rule("gpu-event", "gpu_wait", "event", call=words("event")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gputop.analysis.facts import CpuFacts, Facts, mean
+from gputop.analysis.facts import CpuFacts, Facts
 from gputop.analysis.findings import (
     COMPUTE,
     OWN_POOL,
@@ -20,6 +20,7 @@ from gputop.analysis.findings import (
     name,
     peers_waiting,
     percent,
+    sm_active,
     spends,
     state,
     waiter,
@@ -69,7 +70,7 @@ def waits(of: str, otherwise: str, on_gpu: bool = False) -> Callable[[Facts], st
 
 def collective_on_gpu(facts: Facts) -> str:
     """Say that the GPU is held by a collective, and what tells so."""
-    active = percent(known(mean(gpu.sm_active for gpu in facts.target_gpus)) or 0.0)
+    active = percent(sm_active(facts, facts.headline.pid) or 0.0) if facts.headline else "0 %"
     share = percent(state(facts, "gpu_wait"))
     begin = f"GPU busy {percent(gpu_busy(facts) or 0.0)} with {active} of its SMs: {name(facts)} waits {share}"
     return fit(begin, *where(waiter(facts, "gpu_wait")))

@@ -180,7 +180,8 @@ def test_a_thread_that_gets_no_cpu_is_at_work_all_the_same() -> None:
     named = stacks(101, [(0, 10, (MAIN,))], name="worker")
     headline = summarise(stored(peeks(PID, [(0, 10, SLEEP)]), crowded, named), WINDOW).headline
     assert headline is not None
-    assert (headline.name, headline.states["starved"]) == ("worker", pytest.approx(0.9))
+    assert headline.name == "worker"
+    assert headline.states["starved"] == pytest.approx(0.9)
 
 
 def test_of_ranks_that_wait_for_each_other_the_slowest_is_the_headline() -> None:
@@ -324,7 +325,6 @@ def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     first, lost = facts.gpus
     assert (first.utilization, first.target_sm, first.target_memory_bytes, first.used) == (0.5, 0.25, 1e9, True)
     assert lost.utilization == NA("lost")
-    assert facts.gpu_utilization == 0.5
     assert facts.window == WINDOW
 
 

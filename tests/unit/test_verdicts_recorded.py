@@ -79,3 +79,18 @@ def test_a_gpu_that_only_spins_in_a_collective_waits_for_peers() -> None:
 def test_a_gpu_whose_utilisation_is_not_known_makes_a_guess() -> None:
     found = verdict(replace(facts("gpubound", 0.98), gpus=()))
     assert (found.id, found.likely) == ("gpu-bound", True)
+
+
+def test_a_late_rank_is_told_by_the_gpus_that_spin_for_it() -> None:
+    """Two H200s, `all_reduce` and `.item()`: rank 0 waited in `cudaStreamSynchronize`, rank 1 computed in Python."""
+    late = facts("cxx", 0.03)
+    assert late.headline is not None
+    early = replace(facts("gpubound", 0.98).threads[0], pid=2, tid=2)
+    watchdog = replace(early, tid=3, name="pt_nccl_watchdg", role="nccl", main=False, states={"idle": 1.0}, detail={})
+    spinning, idle = replace(gpu(0.98, 0.19), pids=(2,)), replace(gpu(0.03, 0.02), index=1, pids=(1,))
+    job = replace(late, threads=(*late.threads, early, watchdog), gpus=(spinning, idle))
+    found = verdict(job)
+    assert (found.id, found.likely) == ("straggler", True)
+    assert found.sentence == "others wait up to 74 % for pid 1: native 47 %"
+    assert "other processes likely in collectives meanwhile: 1, up to 74 % of their time" in found.evidence
+    assert verdict(replace(job, gpus=(replace(spinning, sm_active=0.9), idle))).id == "gpu-starved"
