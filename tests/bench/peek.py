@@ -45,7 +45,7 @@ process = Process(pid, 0.0, Tools(arch, ModuleTable(arch.elf_machine), stack, tr
 (task,) = process.discover(time.monotonic(), 10)
 for number in range(2000):
     if tracer.take(pid, pid, FIRST_COPY, task.glance if number % 2 else None) is Outcome.TAKEN:
-        held[number % 2].append(tracer.held_s * 1e6)
+        held[number % 2].append(tracer.asked_s * 1e6)
     while tracer.pending:
         signal.sigtimedwait({signal.SIGCHLD}, 0.01)
         list(tracer.late(0))

@@ -189,7 +189,7 @@ class Process:
         """Add the sample of a thread that has stopped later than `peek` wanted to wait."""
         task = self.tasks.get(tid)
         if task is not None:
-            self._account(task, None)
+            self._account(task, task.asked, late=True)
             self._record(task, self._stopped_look(task), task.read_counters())
 
     def _record(self, task: Task, look: Look, counters: Counters | None) -> None:
@@ -230,6 +230,7 @@ class Process:
         task.frame = None
         if not may_stop:
             return Look(running=True, complete=False, unreadable="the budget allows no stops")
+        task.asked = counters
         outcome = self._tools.tracer.take(self.pid, task.tid, task.copy, task.glance)
         if outcome is Outcome.TAKEN:
             self._refusals.pop("stop", None)
@@ -239,11 +240,17 @@ class Process:
             return None
         return self._untouchable(task, outcome)
 
-    def _account(self, task: Task, before: Counters | None) -> None:
-        """Count a stop, less the time in which the thread could not have run anyway, for want of a CPU."""
-        held, after = self._tools.tracer.held_s, task.read_counters()
+    def _account(self, task: Task, before: Counters | None, late: bool = False) -> None:
+        """Count a stop, less the time in which the thread ran on, or could not have run anyway, for want of a CPU.
+
+        Of one that came at once the counter of time on a CPU is not used: it may be a tick behind.
+        """
+        tracer, after = self._tools.tracer, task.read_counters()
+        unnoticed = tracer.unnoticed_s
         if before is not None and after is not None:
-            held = max(held - (after.delay_ns - before.delay_ns) / 1e9, 0.0)
+            elsewhere = after.delay_ns - before.delay_ns + (after.run_ns - before.run_ns if late else 0)
+            unnoticed = max(min(unnoticed, tracer.asked_s - tracer.held_s - elsewhere / 1e9), 0.0)
+        held = tracer.held_s + unnoticed
         task.owed_s += held
         task.held_s += held
         self.draft.stops += 1

@@ -13,10 +13,11 @@ import signal
 from collections.abc import Callable, Iterator
 from enum import Enum
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from gputop.collectors.native.arch import Arch
 from gputop.collectors.native.memory import StackCopy
+from gputop.collectors.native.urgency import Urgency
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
@@ -49,6 +50,18 @@ class Outcome(Enum):
 During = Callable[[], object]
 
 
+class _Asked(NamedTuple):
+    """A thread that was asked to stop: its process, what to read then, since when (`perf_counter`).
+
+    `waited` is how long we had been waiting for a CPU by then, in our life.
+    """
+
+    pid: int
+    during: During | None
+    since: float
+    waited: float = 0.0
+
+
 class Tracer:
     """Takes registers and stacks of running threads, one at a time.
 
@@ -56,7 +69,9 @@ class Tracer:
 
     Attributes:
         words: the register set of the last stop.
-        held_s: how long the thread was held up by it.
+        asked_s: how long before its end the thread was asked to stop.
+        held_s: how long of that the thread is known to have stood still.
+        unnoticed_s: how long it may have stood still besides, before we knew.
         repaired: how many system calls were made to restart that would have returned EINTR.
     """
 
@@ -67,8 +82,9 @@ class Tracer:
         self._vector = (ctypes.c_uint64 * 2)(ctypes.addressof(self.words), self._size)
         self._vector_at = ctypes.byref(self._vector)
         self._pointer = arch.columns[arch.stack_pointer]
-        self._pending: dict[int, tuple[int, During | None]] = {}
-        self.held_s = 0.0
+        self._pending: dict[int, _Asked] = {}
+        self._urgency = Urgency()
+        self.asked_s = self.held_s = self.unnoticed_s = 0.0
         self.repaired = 0
 
     @property
@@ -87,17 +103,26 @@ class Tracer:
         """
         if tid in self._pending:
             return Outcome.PENDING
+        self._urgency.begin()
+        try:
+            return self._take(pid, tid, size, during)
+        finally:
+            self._relax()
+
+    def _take(self, pid: int, tid: int, size: int, during: During | None) -> Outcome:
         if _ptrace(_SEIZE, tid, None, None) < 0:
             return _refusal(pid, tid)
-        started = perf_counter()
-        if _ptrace(_INTERRUPT, tid, None, None) < 0:
-            self._pending[tid] = pid, during
-            return Outcome.PENDING
-        status = self._await(tid, started + _PATIENCE_S)
+        asked = _Asked(pid, during, perf_counter())
+        interrupted = _ptrace(_INTERRUPT, tid, None, None) == 0
+        status = self._await(tid, asked.since + _PATIENCE_S) if interrupted else None
         if status is None:
-            self._pending[tid] = pid, during
+            self._pending[tid] = asked._replace(waited=_waited_s())
             return Outcome.PENDING
-        return self._release(pid, tid, status, size, started, during)
+        return self._release(tid, status, size, asked)
+
+    def _relax(self) -> None:
+        if not self._pending:
+            self._urgency.end()
 
     def _await(self, tid: int, deadline: float) -> int | None:
         for _ in range(_GLANCES):
@@ -111,26 +136,26 @@ class Tracer:
                 return status
         return None
 
-    def _release(
-        self, pid: int, tid: int, status: int, size: int, started: float, during: During | None = None
-    ) -> Outcome:
+    def _release(self, tid: int, status: int, size: int, asked: _Asked) -> Outcome:
         """Copy what a stopped thread shows and detach; the signal that it was about to get is handed to it."""
         if not os.WIFSTOPPED(status):
             return Outcome.GONE
+        noticed = perf_counter()
         deliver = os.WSTOPSIG(status) if status >> 16 != _EVENT_STOP else None
         self._vector[1] = self._size
         known = False
         try:
             known = _ptrace(_GETREGSET, tid, _NT_PRSTATUS, self._vector_at) == 0 and self._vector[1] == self._size
             if known:
-                self._stack.fill(pid, self.words[self._pointer], size)
-                if during is not None:
-                    during()
+                self._stack.fill(asked.pid, self.words[self._pointer], size)
+                if asked.during is not None:
+                    asked.during()
                 if deliver is None and os.WSTOPSIG(status) == signal.SIGTRAP:
-                    self._repair(pid, tid)
+                    self._repair(asked.pid, tid)
         finally:
             _ptrace(_DETACH, tid, None, deliver)
-        self.held_s = perf_counter() - started
+        ended = perf_counter()
+        self.asked_s, self.held_s, self.unnoticed_s = ended - asked.since, ended - noticed, noticed - asked.since
         if known:
             return Outcome.TAKEN
         return Outcome.GONE if self._vector[1] == self._size else Outcome.FOREIGN
@@ -153,15 +178,21 @@ class Tracer:
     def late(self, size: int) -> Iterator[tuple[int, int]]:
         """Read and let go the threads that have stopped in the meantime; yield (pid, tid) of each.
 
+        When one stopped is not known. Its stop is noticed at once, unless we have to wait for a CPU; that counts.
+
         Call it when SIGCHLD came, and now and then.
         """
-        for tid, (pid, during) in list(self._pending.items()):
+        for tid, asked in list(self._pending.items()):
             status = _wait(tid)
             if status is None:
                 continue
             del self._pending[tid]
-            if self._release(pid, tid, status, size, perf_counter(), during) is Outcome.TAKEN:
-                yield pid, tid
+            unnoticed = _waited_s() - asked.waited
+            outcome = self._release(tid, status, size, asked)
+            self.unnoticed_s = unnoticed
+            self._relax()
+            if outcome is Outcome.TAKEN:
+                yield asked.pid, tid
 
     def sweep(self, ours: int) -> None:
         """Let go whatever else is stopped by us: a thread that executes another program changes its id.
@@ -170,6 +201,7 @@ class Tracer:
             ours: a child process of ours that must not be waited for here, 0 when there is none.
         """
         while not ours:
+            self._relax()
             try:
                 tid, status = os.waitpid(-1, os.WNOHANG | _ALL_CHILDREN)
             except ChildProcessError:
@@ -177,8 +209,9 @@ class Tracer:
                 return
             if not tid:
                 return
-            pid, _ = self._pending.pop(tid, (tid, None))
-            self._release(pid, tid, status, 0, perf_counter())
+            self._release(
+                tid, status, 0, self._pending.pop(tid, _Asked(tid, None, perf_counter()))._replace(during=None)
+            )
 
 
 def _wait(tid: int) -> int | None:
@@ -188,6 +221,15 @@ def _wait(tid: int) -> int | None:
     except ChildProcessError:
         return 0
     return status if waited else None
+
+
+def _waited_s() -> float:
+    """Return how long this process, of one thread, has waited for a CPU so far; 0 where the kernel does not count."""
+    try:
+        with open("/proc/self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _refusal(pid: int, tid: int) -> Outcome:

@@ -79,6 +79,7 @@ class Task:
         name: the kernel's name for it, as read at `named`.
         looked: when it was looked at last.
         counters: its counters then; None where the kernel keeps none.
+        asked: its counters when it was last asked to stop.
         look: what was seen then; None at first.
         settled: seeing the same again would give the same look.
         copy: bytes of stack to copy.
@@ -99,6 +100,7 @@ class Task:
         self.name, self.named = self.read_name(), now
         self.looked = now
         self.counters = self.read_counters()
+        self.asked: Counters | None = None
         self.look: Look | None = None
         self.settled = False
         self.copy = FIRST_COPY

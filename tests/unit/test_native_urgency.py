@@ -1,0 +1,65 @@
+"""Priority for the length of a stop: taken and given back, and no trouble where it is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from gputop.collectors.native.urgency import Urgency
+
+
+@pytest.fixture(autouse=True)
+def _usual_policy() -> Iterator[None]:
+    before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    yield
+    os.sched_setscheduler(0, before, parameters)
+
+
+def _is_allowed() -> bool:
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+def test_it_is_taken_and_given_back() -> None:
+    if not _is_allowed():
+        pytest.skip("real-time priority is not allowed here")
+    urgency, nice = Urgency(), os.nice(0)
+    for _ in range(2):
+        urgency.begin()
+        urgency.begin()
+        assert os.sched_getscheduler(0) == os.SCHED_RR
+        urgency.end()
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+        urgency.end()
+    assert os.nice(0) == nice
+
+
+def test_where_it_is_refused_it_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(*arguments: object) -> None:
+        asked.append(arguments)
+        raise PermissionError(1, "Operation not permitted")
+
+    urgency = Urgency()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_setscheduler", refuse)
+        for _ in range(3):
+            urgency.begin()
+            urgency.end()
+    assert len(asked) == 1
+
+
+def test_a_policy_that_somebody_chose_is_kept() -> None:
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    urgency = Urgency()
+    urgency.begin()
+    assert os.sched_getscheduler(0) == os.SCHED_BATCH
+    urgency.end()
+    assert os.sched_getscheduler(0) == os.SCHED_BATCH
