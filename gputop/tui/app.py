@@ -220,7 +220,10 @@ class GputopApp(App[Outcome]):
         behind = scene.now - self._answered
         scene.late = behind if scene.view.paused is None and behind > _LATE else 0.0
         self.ask()
-        if behind > 1.5 / self.settings.hz or scene.view.paused is not None:
+        over = scene.message is not None and scene.said is None
+        if over:
+            scene.message = None
+        if over or behind > 1.5 / self.settings.hz or scene.view.paused is not None:
             self.draw()
 
     def on_fresh(self, event: Fresh) -> None:

@@ -56,3 +56,13 @@ async def test_hints_can_be_clicked_on_every_screen_that_has_them() -> None:
         assert "PAUSED" in page(app)
         await pilot.click(offset=(page(app).splitlines()[-1].index("back"), 29))
         await until(pilot, lambda: isinstance(app.screen, Overview))
+
+
+async def test_a_page_closes_by_a_click_on_its_words() -> None:
+    async with running(size=(120, 30)) as (app, pilot):
+        await pilot.press("w")
+        await until(pilot, lambda: not isinstance(app.screen, Overview))
+        await pilot.click(offset=(20, 5))
+        assert not isinstance(app.screen, Overview)
+        await pilot.click(offset=(page(app).splitlines()[0].index("back"), 0))
+        await until(pilot, lambda: isinstance(app.screen, Overview))

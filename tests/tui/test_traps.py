@@ -20,7 +20,7 @@ from gputop.tui.background import Question
 from gputop.tui.canvas import Canvas
 from gputop.tui.panels import PANELS
 from tests.fakes.source import SCENES, FakeSource
-from tests.tui.running import places, running, still, text, until
+from tests.tui.running import NOW, places, running, still, text, until
 
 _THEMES = [theme.theme(name) for name in ("dark", "light", "ansi")] + [theme.theme("dark", colour=False)]
 
@@ -271,3 +271,17 @@ async def test_an_answer_that_comes_when_the_screens_are_gone_is_no_fault() -> N
     assert late is not None
     assert app._wanted is not None
     app.on_fresh(Fresh(app._wanted, late))
+
+
+async def test_a_message_goes_away_where_nothing_new_comes() -> None:
+    """A recording has no news that would paint the screen."""
+    async with running(FakeSource(live=False, clock=lambda: NOW), settings=Settings(hz=0.5)) as (app, pilot):
+        await pilot.press("t")
+        app.say("done with it")
+        shown = app.screen.query_one(Canvas)
+        assert "done with it" in shown.text
+        assert app.scene.message is not None
+        app.scene.message.until = 0.0
+        app._answered = time.monotonic()
+        app._tick()
+        assert "done with it" not in shown.text

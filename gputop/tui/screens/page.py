@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Makes the text for a scene and a width.
 Text = Callable[[Scene, int], list[Line]]
 _END = 1_000_000
+#: Cells of the words on closing, at the right end of the title.
+_CLOSE = 12
 
 
 class Page(Screen[None]):
@@ -76,6 +78,11 @@ class Page(Screen[None]):
     def action_page_by(self, pages: int) -> None:
         """Scroll by pages."""
         self.action_scroll_by(pages * max(1, self.size.height - 3))
+
+    def on_click(self, event: events.Click) -> None:
+        """Close by a click on the words that say so."""
+        if event.y == 0 and event.x >= self.size.width - _CLOSE:
+            self.action_close()
 
     def on_mouse_scroll_down(self, _event: events.MouseScrollDown) -> None:
         """Scroll down."""
