@@ -237,9 +237,17 @@ async def test_libraries_fold_into_the_call_that_enters_them() -> None:
 async def test_shares_are_of_the_same_time_as_in_the_table() -> None:
     class Watched(FakeSource):
         def summary(
-            self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False
+            self,
+            window: Window,
+            columns: int,
+            thread: Thread | None = None,
+            *,
+            alone: bool = False,
+            native: bool = False,
         ) -> Summary:
-            return replace(super().summary(window, columns, thread, alone=alone), watched_s=2 * CALLS.total)
+            return replace(
+                super().summary(window, columns, thread, alone=alone, native=native), watched_s=2 * CALLS.total
+            )
 
     async with running(Watched(), size=(120, 30)) as (app, pilot):
         await pilot.press("F")

@@ -72,8 +72,10 @@ async def test_the_tree_and_looking_at_a_process() -> None:
 class _Busy(FakeSource):
     """One of its processes has seven cores, and a size that nobody may read."""
 
-    def summary(self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
-        found = super().summary(window, columns, thread, alone=alone)
+    def summary(
+        self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False, native: bool = False
+    ) -> Summary:
+        found = super().summary(window, columns, thread, alone=alone, native=native)
         assert found.host is not None
         reading = ProcessReading(4502, 7.25, NA("no right to read it"), ())
         return replace(found, host=replace(found.host, processes=(reading,)))
