@@ -48,6 +48,10 @@ def test_numbers_of_each_gpu_and_the_programs_part(driver: Path, tmp_path: Path)
     assert (first["utilization"], first["memory_total_bytes"]) == (0.37, 80e9)
     assert first["process"]["memory_bytes"] == 5e9
     assert not second["process"]["memory_bytes"]
+    assert (first["process"]["present"], second["process"]["present"]) == (True, False)
+    assert (first["more"]["encoder"], first["more"]["ecc_uncorrected"], first["more"]["nvlink_rx_bps"]) == (0, 0, None)
+    assert first["na"]["nvlink_rx_bps"] == first["na"]["mig_mode"] == "not supported by this GPU or driver"
+    assert first["efficiency"]["evidence"].startswith("busy 37 %")
     assert all(first["na"][field] for field in ("power_w", "temperature_c") if first[field] is None)
 
 

@@ -88,13 +88,14 @@ class NvmlGpu:
         try:
             if self.handle is None:
                 self._open()
-            throttle = self._refresh()
+            mapped = holders.get(self._minor(), frozenset()) if holders else frozenset()
+            throttle = self._refresh(None if mapped else watched)
             curve = self._curve()
         except Failure as failure:
             if failure.code == UNINITIALIZED:
                 raise
             return self._failed(failure)
-        use, others = self.processes.use(watched, holders.get(self._minor(), frozenset()) if holders else frozenset())
+        use, others = self.processes.use(watched, mapped)
         who = self.identity
         return Seen(GpuReading(who.index, who.uuid, who.name, self._best(), use, others, throttle), curve)
 
@@ -132,8 +133,11 @@ class NvmlGpu:
         who, reason = self.identity, self._library.reason(failure.code).reason
         return Seen(unread(who.index, reason, uuid=who.uuid, name=who.name, error=reason))
 
-    def _refresh(self) -> tuple[str, ...]:
-        """Bring metrics and processes up to date; return what holds the clocks down now."""
+    def _refresh(self, watched: Watched | None) -> tuple[str, ...]:
+        """Bring metrics and processes up to date; return what holds the clocks down now.
+
+        `watched` is None where the driver may know them by other pids.
+        """
         now = self._clocks.now()
         for part in self._parts:
             if self._schedule.is_due(part.names[0], part.every, now):
@@ -142,7 +146,7 @@ class NvmlGpu:
             self._doubt_idleness()
         if self._schedule.is_due("processes", Processes.every, now):
             began = self._clocks.now()
-            self.processes.ask(self._library, self.handle, began, self._clocks.wall())
+            self.processes.ask(self._library, self.handle, began, self._clocks.wall(), watched)
             self._schedule.done("processes", Processes.every, began, self._clocks.now())
         self._spare(now)
         return throttle_reasons(self._library, self.handle)

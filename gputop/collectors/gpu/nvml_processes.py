@@ -50,8 +50,8 @@ class Processes:
         self._function = _NEW_FUNCTION
         self._first = True
 
-    def ask(self, library: Library, handle: Any, now: float, wall: float) -> None:
-        """Read the lists and the samples since the ask before.
+    def ask(self, library: Library, handle: Any, now: float, wall: float, watched: Watched | None = None) -> None:
+        """Read the lists, and the samples since the ask before unless none of `watched` is listed.
 
         Raises:
             Failure: the GPU is lost or the driver gone.
@@ -61,12 +61,18 @@ class Processes:
         rows: Iterable[Row] = ()
         self._sampled = None
         try:
-            rows = () if self.none else self._rows(library, handle, wall)
+            rows = self._rows(library, handle, wall) if self._lists_one_of(watched) else ()
         except Failure as failure:
             if failure.code in FATAL:
                 raise
             self._sampled = self._reason(failure.code)
         self.usage.add(now, self._running, rows)
+
+    def _lists_one_of(self, watched: Watched | None) -> bool:
+        """Tell whether there may be samples that matter."""
+        if isinstance(self._running, NA):
+            return True
+        return bool(self._running) if watched is None else not self._running.keys().isdisjoint(watched)
 
     @property
     def none(self) -> bool:

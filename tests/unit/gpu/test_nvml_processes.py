@@ -159,6 +159,7 @@ def test_t12_absent_from_the_list_is_not_zero_bytes(nvml: Nvml) -> None:
     use = gpu.target
     assert {reason(use.sm), reason(use.memory_bytes)} == {"the target does not use this GPU"}
     assert not use.present
+    assert nvml.calls("nvmlDeviceGetProcessesUtilizationInfo") == 0, "others' samples are of no use"
 
 
 def test_t14_garbage_of_version_3_is_replaced_by_version_2(nvml: Nvml) -> None:
