@@ -25,9 +25,9 @@ from gputop.analysis.native import CUT, NativeCall
 from gputop.analysis.results import FlameNode, FunctionRow, LineRow, NativePart, States
 from gputop.analysis.rules import Classified
 from gputop.analysis.rules_python import caller
-from gputop.analysis.split import ON_CPU, Split, StackSplit, shares, thread_states
+from gputop.analysis.split import ON_CPU, Split, StackSplit, merged, shares, thread_states
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT
-from gputop.analysis.tally import Seconds
+from gputop.analysis.tally import Below, Seconds
 from gputop.model import Frame, Window
 from gputop.store import Store, ThreadKey
 
@@ -50,17 +50,13 @@ def _works(what: Classified) -> bool:
     return what == ON_CPU or BY_ID[what.state].group in (COMPUTE, GPU_WAIT)
 
 
-def weigh(splits: Iterable[tuple[Split, bool]], *, merged: bool = False) -> list[StackSplit]:
-    """Return all stacks with what counts of their time, from (a thread's split, is it the headline).
-
-    Arguments:
-        merged: with the native calls that the last line of each stack made.
-    """
+def weigh(splits: Iterable[tuple[Split, bool]]) -> list[StackSplit]:
+    """Return all stacks with what counts of their time, from (a thread's split, is it the headline)."""
     return [
         StackSplit(stack, part)
         for split, headline in splits
         if headline or any(map(_works, split.time))
-        for stack, time in (split.merged() if merged else split.stacks)
+        for stack, time in split.stacks
         if stack and (part := counted(time, headline))
     ]
 
@@ -69,12 +65,12 @@ def weigh(splits: Iterable[tuple[Split, bool]], *, merged: bool = False) -> list
 Natives = Mapping[Frame, Mapping[tuple[str, str], float]]
 
 
-def natives(splits: Iterable[tuple[Split, bool]]) -> Natives:
-    """Return what was seen below each Python frame, as far as it counts; the argument as for `weigh`."""
+def natives(parts: Iterable[tuple[Below, bool]]) -> Natives:
+    """Return what was seen below each Python frame, as far as it counts, from (native calls, is it the headline's)."""
     found: dict[Frame, dict[tuple[str, str], float]] = {}
-    for split, headline in splits:
-        for frame, below in split.native.items():
-            if frame is None or not split.stacks:
+    for native, headline in parts:
+        for frame, below in native.items():
+            if frame is None:
                 continue
             into = found.setdefault(frame, {})
             for calls in below.values():
@@ -87,6 +83,13 @@ def _of(
     store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None
 ) -> list[tuple[Split, bool]]:
     return [(thread_states(store, key, window), headline in (None, key)) for key in keys]
+
+
+def with_native(store: Store, splits: Iterable[tuple[ThreadKey, Split, bool]], window: Window) -> list[StackSplit]:
+    """Return what `weigh` does, the stacks with the native calls below them."""
+    return [
+        stack for key, split, headline in splits for stack in merged(store, key, window, weigh([(split, headline)]))
+    ]
 
 
 def watched(store: Store, keys: Iterable[ThreadKey], window: Window, looked: float = 0.0) -> float:
@@ -103,7 +106,7 @@ def watched(store: Store, keys: Iterable[ThreadKey], window: Window, looked: flo
 def _tables(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> Tables:
     splits = _of(store, keys, window, headline)
     looked = max((split.seconds for split, _ in splits if split.stacks), default=0.0)
-    return tables(weigh(splits), watched(store, keys, window, looked), natives(splits))
+    return tables(weigh(splits), watched(store, keys, window, looked))
 
 
 def functions(
@@ -137,7 +140,8 @@ def flame(
     Arguments:
         min_share: paths with less than this share of the whole are left out.
     """
-    return tree(weigh(_of(store, keys, window, headline), merged=True), min_share)
+    splits = ((key, thread_states(store, key, window), headline in (None, key)) for key in keys)
+    return tree(with_native(store, splits, window), min_share)
 
 
 # ------------------------------------------------------------------------------------------- functions, lines

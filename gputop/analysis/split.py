@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
@@ -40,7 +40,6 @@ class Split:
             (`native.called`), over the time for which it was looked at.
         unlooked: seconds of stacks at which nobody looked; they are taken to be as the rest of the stack's time, or as
             the thread's time where there is none.
-        native: the native calls below each Python frame, below None where there was no such frame.
     """
 
     looks: int
@@ -48,7 +47,6 @@ class Split:
     time: Seconds
     stacks: tuple[StackSplit, ...]
     unlooked: float
-    native: Mapping[Frame | None, Mapping[int, NativeTime]] = field(default_factory=dict)
 
     @property
     def states(self) -> States:
@@ -65,25 +63,34 @@ class Split:
         """Tell whether it showed a Python stack."""
         return any(not isinstance(frame, NativeCall) for stack, _ in self.stacks[:1] for frame in stack[-1:])
 
-    def merged(self) -> Iterator[StackSplit]:
-        """Yield the stacks with the native calls that each one's last line made, as far as looks tell."""
-        for stack, time in self.stacks:
-            below = self.native.get(stack[-1], {}).values() if stack else ()
-            yield from _hung(stack, time, below) if below else (StackSplit(stack, time),)
 
-
-def thread_states(store: Store, key: ThreadKey, window: Window, cpu: Cpu | None = None) -> Split:
+def thread_states(
+    store: Store, key: ThreadKey, window: Window, cpu: Cpu | None = None, native: bool | None = None
+) -> Split:
     """Return what a thread did over the window.
 
     Arguments:
         cpu: its CPU use over the window; tells on a CPU from blocked where no look was possible.
+        native: whether its process is `without_python`, where the caller knows.
     """
     kept = tiles.of(store)
-    seen = split(kept.tally(store, key, window), kept.classified, cpu)
-    if seen.stacks or not seen.native or not without_python(store, key.pid, window):
+    alone = without_python(store, key.pid, window) if native is None else native
+    tally = kept.tally(store, key, window, native=alone)
+    seen = split(tally, kept.classified, cpu)
+    if seen.stacks or not alone:
         return seen
-    alone = seen.native.get(None, {}).values()
-    return replace(seen, stacks=tuple(StackSplit(calls.stack, calls.seen) for calls in alone))
+    stacks = (StackSplit(calls.stack, calls.seen) for calls in tally.native.get(None, {}).values())
+    return replace(seen, stacks=tuple(stacks))
+
+
+def merged(store: Store, key: ThreadKey, window: Window, stacks: Iterable[StackSplit]) -> Iterator[StackSplit]:
+    """Yield a thread's stacks with the native calls that each one's last line made, as far as looks tell."""
+    native = Tally()
+    for part in tiles.of(store).native(store, key, window):
+        native.take_calls(part)
+    for stack, time in stacks:
+        below = native.native.get(stack[-1]) if stack else None
+        yield from _hung(stack, time, below.values()) if below else (StackSplit(stack, time),)
 
 
 def without_python(store: Store, pid: int, window: Window) -> bool:
@@ -106,7 +113,7 @@ def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
             unlooked += max(0.0, entry.seconds - sum(seen.values()))
     if not tally.stacks:
         stacks = [StackSplit((frame,), seen) for frame, seen in tally.lines.items()]
-    return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked, tally.native)
+    return Split(tally.looks, sum(time.values()), time, tuple(stacks), unlooked)
 
 
 def _hung(stack: Stack, time: Seconds, below: Iterable[NativeTime]) -> Iterator[StackSplit]:

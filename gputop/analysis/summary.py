@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.findings import OWN_POOL
 from gputop.analysis.gpus import efficiency
-from gputop.analysis.hot import Tables
+from gputop.analysis.hot import Natives, Tables
 from gputop.analysis.notes import folded
 from gputop.analysis.results import CpuUse, FlameNode, FunctionRow, Headline, Summary, ThreadRow
-from gputop.analysis.split import ON_CPU, Split, thread_states
+from gputop.analysis.split import ON_CPU, Split, thread_states, without_python
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
 from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window
 from gputop.store import Cpu, Store, ThreadKey
@@ -39,7 +39,13 @@ _NEWEST = 3.0
 
 
 def summarise(
-    store: Store, window: Window, columns: int = 120, thread: tuple[int, int] | None = None, *, alone: bool = False
+    store: Store,
+    window: Window,
+    columns: int = 120,
+    thread: tuple[int, int] | None = None,
+    *,
+    alone: bool = False,
+    native: bool = False,
 ) -> Summary:
     """Return what is known about the window.
 
@@ -47,6 +53,7 @@ def summarise(
         columns: steps of the timeline.
         thread: (pid, tid) of the thread to make the headline; by default the one that the user waits for.
         alone: functions and lines are of the headline's thread only, instead of all threads' work.
+        native: tell which native functions Python's functions and lines called; costs as much as the rest.
 
     Raises:
         ValueError: the store has no session yet.
@@ -56,7 +63,7 @@ def summarise(
         raise ValueError("nothing can be summed up before the session is known")
     tiles.of(store).turn()
     processes = _processes(store, session, window)
-    watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone)
+    watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone, native)
     hosts, gpus = store.hosts(window), store.gpus(window)
     rows = by_gpu(gpus)
     facts = _facts(store, window, watched, rows, hosts, session.cores)
@@ -120,7 +127,8 @@ def call_tree(
         raise ValueError("nothing can be summed up before the session is known")
     splits, rows = _threads(store, window)
     head = headline_key(rows, _processes(store, session, window), ThreadKey(*thread) if thread else None)
-    return hot.tree(hot.weigh(_chosen(splits, head, alone), merged=True), min_share)
+    chosen = ((key, split, key == head) for key, split in splits.items() if key == head or not alone)
+    return hot.tree(hot.with_native(store, chosen, window), min_share)
 
 
 def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack:
@@ -173,21 +181,29 @@ def _processes(store: Store, session: Session, window: Window) -> tuple[ProcessI
 
 
 def _watched(
-    store: Store, window: Window, processes: Sequence[ProcessInfo], chosen: ThreadKey | None, alone: bool
+    store: Store,
+    window: Window,
+    processes: Sequence[ProcessInfo],
+    chosen: ThreadKey | None,
+    alone: bool,
+    native: bool,
 ) -> _Watched:
     splits, rows = _threads(store, window)
     head = headline_key(rows, processes, chosen)
     seconds = hot.watched(store, [head] if head else splits, window, splits[head].seconds if head else 0.0)
     weighed = hot.weigh(_chosen(splits, head))
-    tables = hot.tables(weighed, seconds, hot.natives(_chosen(splits, head)))
-    own = tables
-    if alone:
-        mine = list(_chosen(splits, head, alone=True))
-        own = hot.tables(hot.weigh(mine), seconds, hot.natives(mine))
+    natives = _natives(store, [head] if alone and head else splits, head, window) if native else {}
+    tables = hot.tables(weighed, seconds, {} if alone else natives)
+    own = hot.tables(hot.weigh(_chosen(splits, head, alone=True)), seconds, natives) if alone else tables
     helper = backward.worker(rows, head) if head else None
     headline = _headline(rows[head], splits[head], splits[helper] if helper else None) if head else None
     callers = hot.callers(weighed, seconds)
     return _Watched(tuple(rows.values()), head, helper, headline, tables, own, callers, seconds)
+
+
+def _natives(store: Store, keys: Iterable[ThreadKey], head: ThreadKey | None, window: Window) -> Natives:
+    kept = tiles.of(store)
+    return hot.natives((part, key == head) for key in keys for part in kept.native(store, key, window))
 
 
 def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict[ThreadKey, ThreadRow]]:
@@ -195,9 +211,10 @@ def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict
     kept, cpu = tiles.of(store), store.cpu(window)
     keys = sorted({*store.threads(window), *cpu})
     gpu = kept.look_for_gpu(store, window, cpu)
-    splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
+    native = {pid: without_python(store, pid, window) for pid in {key.pid for key in keys}}
+    splits = {key: thread_states(store, key, window, cpu.get(key), native[key.pid]) for key in keys}
     if kept.gpu and not gpu:  # the last thread may have told what the first one waits for
-        splits = {key: thread_states(store, key, window, cpu.get(key)) for key in keys}
+        splits = {key: thread_states(store, key, window, cpu.get(key), native[key.pid]) for key in keys}
     return splits, {key: _row(store, key, split, cpu.get(key)) for key, split in splits.items()}
 
 
@@ -317,6 +334,7 @@ def _gpu_facts(index: int, readings: Sequence[GpuReading]) -> GpuFacts:
         target_memory_bytes=last.target.memory_bytes,
         target_present=any(gpu.target.present for gpu in readings),
         sm_active=mean(gpu.metric("gpm.sm_active") for gpu in readings),
+        pids=tuple(pid for pid, _ in last.target.by_process),
     )
 
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from gputop.analysis.native import called as native_calls
 from gputop.analysis.rules import Classified
 from gputop.analysis.rules_python import is_plumbing
 from gputop.model import Frame, Observation, Stack
@@ -71,6 +70,10 @@ class NativeTime:
     seen: dict[Classified, float] = field(default_factory=_seconds)
 
 
+#: Native calls by the Python frame that made them, each by the identity of its stack.
+Below = Mapping[Frame | None, Mapping[int, NativeTime]]
+
+
 @dataclass(slots=True)
 class Tally:
     """What a thread did, in seconds.
@@ -84,7 +87,7 @@ class Tally:
         stacks: the Python stacks.
         lines: what was seen in a frame at times with another stack, or none.
         waits: the blocked observations.
-        native: the native calls below each Python frame, below None where there was no such frame.
+        native: the native calls below each Python frame, below None where there was no such frame; as asked for.
     """
 
     looks: int = 0
@@ -127,12 +130,16 @@ class Tally:
             _add(stack.beside, stack_time.beside)
         for frame, seen in other.lines.items():
             _add(self.lines[frame], seen)
-        for place, below in other.native.items():
-            for calls in below.values():
-                _add(self.calls(place, calls.stack).seen, calls.seen)
+        self.take_calls(other.native)
         self.learn(other)
         for number, wait in other.waits.items():
             self.waits[number].alone += wait.alone
+
+    def take_calls(self, native: Below) -> None:
+        """Add the native calls of another time."""
+        for frame, below in native.items():
+            for calls in below.values():
+                _add(self.calls(frame, calls.stack).seen, calls.seen)
 
     def learn(self, other: Tally) -> None:
         """Take over what another time shows waits to be, not the time itself."""
@@ -146,9 +153,9 @@ def _add(sums: dict[Classified, float], more: Seconds) -> None:
 
 
 def tally(
-    peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify, called: Called = native_calls
+    peeks: Sequence[Peek], segments: Sequence[Segment], classify: Classify, called: Called | None = None
 ) -> Tally:
-    """Add up what one thread did; both in order of time."""
+    """Add up what one thread did; both in order of time. Native calls are added up where `called` tells them."""
     result = Tally()
     segments = _apart(segments)
     for segment in segments:
@@ -157,7 +164,7 @@ def tally(
     for peek in peeks:
         result.looks += peek.looks
         first, pieces = _covered(peek, segments, first)
-        _count(result, peek, pieces, classify, called(peek.observation))
+        _count(result, peek, pieces, classify, called(peek.observation) if called else None)
     return result
 
 
@@ -190,14 +197,14 @@ def _covered(peek: Peek, segments: Sequence[Segment], first: int) -> tuple[int, 
     return first, pieces
 
 
-def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify, native: Stack) -> None:
+def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classify, native: Stack | None) -> None:
     starved = peek.starved / peek.seconds if peek.seconds else 0.0
     seen = peek.observation
     for stack, seconds in pieces:
         ready = seconds * (1.0 - starved)
         known, places = _places(result, peek, stack)
         leaf = peek.frame or (stack[-1] if stack else None)
-        if leaf or native:
+        if native or (native is not None and leaf):
             places.append(result.calls(leaf, native).seen)
         what = classify(seen, known)
         for doing in places:

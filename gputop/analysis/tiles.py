@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from gputop.analysis import native, roles, rules
 from gputop.analysis.rules import Classified
-from gputop.analysis.tally import Tally, tally
+from gputop.analysis.tally import Below, Tally, tally
 from gputop.model import Observation, Stack, Window
 from gputop.store import Cpu, Store, ThreadKey
 
@@ -69,7 +69,7 @@ class Tiles:
     def __init__(self) -> None:
         self.gpu = False
         self._many: set[ThreadKey] = set()
-        self._tallies: Generations[tuple[ThreadKey, Window, bool], tuple[Hashable, Tally]] = Generations()
+        self._tallies: Generations[tuple[ThreadKey, Window, bool, bool], tuple[Hashable, Tally]] = Generations()
         self._classified: Generations[tuple[int, int, bool], tuple[Observation, Stack | None, Classified]] = (
             Generations()
         )
@@ -98,37 +98,42 @@ class Tiles:
             )
         return self.gpu
 
-    def tally(self, store: Store, key: ThreadKey, window: Window) -> Tally:
-        """Return what a thread did in the window."""
+    def tally(self, store: Store, key: ThreadKey, window: Window, *, native: bool = False) -> Tally:
+        """Return what a thread did in the window; `native`: with its native calls."""
         if key not in self._many:
             peeks, segments = list(store.peeks(key, window)), list(store.segments(key, window))
             if len(peeks) + len(segments) > _FEW_ROWS:
                 self._many.add(key)
-            return tally(peeks, segments, self.classified, self.called)
+            return tally(peeks, segments, self.classified, self.called if native else None)
         result = Tally()
         for part, whole in _parts(window):
-            result.add(self._kept(store, key, part) if whole else self._fresh(store, key, part))
+            result.add(self._kept(store, key, part, native=native) if whole else self._fresh(store, key, part, native))
         return result
+
+    def native(self, store: Store, key: ThreadKey, window: Window) -> Iterator[Below]:
+        """Yield a thread's native calls below its Python frames, part by part of the window; do not change them."""
+        for part, whole in _parts(window):
+            yield (self._kept(store, key, part, native=True) if whole else self._fresh(store, key, part, True)).native
 
     def column(self, store: Store, key: ThreadKey, window: Window) -> Tally:
         """Return what a thread did in one column of a timeline, without its stacks; do not change the result."""
         return self._kept(store, key, window, stacks=False)
 
-    def _kept(self, store: Store, key: ThreadKey, tile: Window, stacks: bool = True) -> Tally:
+    def _kept(self, store: Store, key: ThreadKey, tile: Window, *, stacks: bool = True, native: bool = False) -> Tally:
         revision = store.revision(tile), self.gpu
-        found = self._tallies.get((key, tile, stacks))
+        found = self._tallies.get((key, tile, stacks, native))
         if found and found[0] == revision:
             return found[1]
-        result = self._fresh(store, key, tile)
+        result = self._fresh(store, key, tile, native)
         if not stacks:
             result.stacks.clear()
             result.lines.clear()
-            result.native.clear()
-        self._tallies.put((key, tile, stacks), (revision, result))
+        self._tallies.put((key, tile, stacks, native), (revision, result))
         return result
 
-    def _fresh(self, store: Store, key: ThreadKey, window: Window) -> Tally:
-        return tally(list(store.peeks(key, window)), list(store.segments(key, window)), self.classified, self.called)
+    def _fresh(self, store: Store, key: ThreadKey, window: Window, native: bool) -> Tally:
+        peeks, segments = list(store.peeks(key, window)), list(store.segments(key, window))
+        return tally(peeks, segments, self.classified, self.called if native else None)
 
     def classified(self, observation: Observation, stack: Stack | None) -> Classified:
         """Return the state that was observed, told more precisely by the Python stack where one is known."""

@@ -36,7 +36,7 @@ def _recorded(invocation: Invocation) -> int:
     span = replay.span()
     assert span is not None, "a replay without samples does not open"
     start = span.start if flags.duration is None else max(span.start, span.end - flags.duration)
-    _print(replay.summary(Window(start, span.end), _COLUMNS), flags.json)
+    _print(replay.summary(Window(start, span.end), _COLUMNS, native=True), flags.json)
     return OK
 
 
@@ -62,7 +62,7 @@ def _live(invocation: Invocation) -> int:
     with watching(invocation) as watch:
         window = watch.wait(duration)
         watch.engine.stop()  # the last stacks come in only then
-        _print(watch.engine.summary(window, _COLUMNS), invocation.flags.json)
+        _print(watch.engine.summary(window, _COLUMNS, native=True), invocation.flags.json)
         return watch.exit_code()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gputop.analysis.split import thread_states
+from gputop.analysis.split import merged, thread_states
 from gputop.model import Stack
 from gputop.snapshot.shot import Shot
 from gputop.store import ThreadKey
@@ -26,7 +26,8 @@ class Weight(NamedTuple):
 def weights(shot: Shot) -> Iterator[Weight]:
     """Yield the time in each stack and state, thread by thread."""
     for key in shot.threads():
-        for stack, time in thread_states(shot.store, key, shot.window).merged():
+        stacks = thread_states(shot.store, key, shot.window).stacks
+        for stack, time in merged(shot.store, key, shot.window, stacks):
             for what, seconds in time.items():
                 if seconds > _DUST:
                     yield Weight(key, stack, what.detail, seconds)

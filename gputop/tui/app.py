@@ -177,7 +177,10 @@ class GputopApp(App[Outcome]):
 
     def _start_feed(self, source: Source) -> None:
         self._feed = Feed(
-            lambda asked: source.summary(asked.window, asked.columns, asked.thread, alone=asked.alone), self._deliver
+            lambda asked: source.summary(
+                asked.window, asked.columns, asked.thread, alone=asked.alone, native=asked.native
+            ),
+            self._deliver,
         )
         self._answered = time.monotonic()
         self.ask()
@@ -210,7 +213,7 @@ class GputopApp(App[Outcome]):
             return None
         growing = source.live and source.exited is None
         window, columns = view.window(span, steps, growing=growing)
-        return Question(window, columns, view.thread, span.end, view.alone)
+        return Question(window, columns, view.thread, span.end, view.alone, view.native)
 
     def _tick(self) -> None:
         if self._scene is None:

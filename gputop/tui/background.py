@@ -23,6 +23,7 @@ class Question(NamedTuple):
     thread: Thread | None
     until: float = 0.0
     alone: bool = False
+    native: bool = False
 
 
 def spawn(name: str, work: Callable[[], None]) -> threading.Thread:

@@ -59,10 +59,13 @@ class Source(Protocol):
     def span(self) -> Window | None:
         """Return the time for which anything is kept, None before the first sample."""
 
-    def summary(self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
+    def summary(
+        self, window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False, native: bool = False
+    ) -> Summary:
         """Sum up a window, with a timeline of `columns` steps of `thread` (None: analysis chooses); may be slow.
 
-        `alone`: functions and lines are of that thread only, instead of all threads' work.
+        `alone`: functions and lines are of that thread only, instead of all threads' work. `native`: with the native
+        functions that Python's lines called.
         """
 
     def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:

@@ -39,6 +39,7 @@ class View:
         least: only rows with at least this share.
         thread: the thread chosen in the threads screen, None for the one that analysis chooses.
         alone: the table is of that thread only, instead of all threads' work.
+        native: the native functions that Python's lines called are shown somewhere.
         selected: the row the cursor is on, by its key (a row moves, the cursor follows it).
         top: first row shown.
         rate: factor on the sampling rates.
@@ -59,6 +60,7 @@ class View:
     least: float = 0.0
     thread: Thread | None = None
     alone: bool = False
+    native: bool = False
     selected: tuple[str, ...] | None = None
     top: int = 0
     rate: float = 1.0

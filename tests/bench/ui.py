@@ -34,7 +34,9 @@ def canned(scene: str, hz: float) -> FakeSource:
     make, turn = source.summary, iter(range(10**9))
     ready: list[Summary] = []
 
-    def summary(window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False) -> Summary:
+    def summary(
+        window: Window, columns: int, thread: Thread | None = None, *, alone: bool = False, native: bool = False
+    ) -> Summary:
         if not ready or len(ready[0].timeline.columns) != columns:
             first = source.clock() - _ANSWERS / hz
             ends = [first + at / hz for at in range(_ANSWERS)]

@@ -127,7 +127,7 @@ class FakeSource:
         slow_s: how long a summary takes.
         gate: when given, a summary waits for it (and for nothing else).
         question: what a snapshot asks consent for.
-        alone: what the last summary was asked; options: what the last snapshot was.
+        alone, native: what the last summary was asked; options: what the last snapshot was.
         possible: which trace can be taken; shows: what it shows.
         ended_at: time at which the target ended.
     """
@@ -149,6 +149,7 @@ class FakeSource:
     ended_at: float | None = None
     question: str = ""
     alone: bool = False
+    native: bool = False
     possible: Route | None = None
     shows: tuple[str, ...] = ()
     options: Options | None = None
@@ -239,9 +240,15 @@ class FakeSource:
         return code_of(file)
 
     def summary(
-        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
+        self,
+        window: Window,
+        columns: int,
+        thread: tuple[int, int] | None = None,
+        *,
+        alone: bool = False,
+        native: bool = False,
     ) -> Summary:
-        self.alone = alone
+        self.alone, self.native = alone, native
         if self.gate is not None:
             self.gate.wait(10)
         time.sleep(self.slow_s)

@@ -21,9 +21,15 @@ class Changed(FakeSource):
     at = 0.0
 
     def summary(
-        self, window: Window, columns: int, thread: tuple[int, int] | None = None, *, alone: bool = False
+        self,
+        window: Window,
+        columns: int,
+        thread: tuple[int, int] | None = None,
+        *,
+        alone: bool = False,
+        native: bool = False,
     ) -> Summary:
-        made = super().summary(window, columns, thread, alone=alone)
+        made = super().summary(window, columns, thread, alone=alone, native=native)
         slow = window.end <= self.at
         share = 0.5 if slow else 0.0
         states = {"native": share, "gpu_wait": 1 - share}

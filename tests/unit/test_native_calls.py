@@ -11,7 +11,7 @@ import pytest
 from gputop.analysis import demangle, hot
 from gputop.analysis.native import CUT, NativeCall, called
 from gputop.analysis.results import NativePart
-from gputop.analysis.split import thread_states
+from gputop.analysis.split import merged, thread_states
 from gputop.analysis.summary import call_tree, summarise
 from gputop.model import Frame, NativeFrame, Observation, ProcessBatch, ProcessInfo, Session, Window
 from gputop.report.document import document
@@ -231,7 +231,7 @@ def test_a_lines_time_by_the_native_functions_it_called() -> None:
         for number in range(501)
     ]
     store = stored(looks(PID, rows), stacks(PID, [(0, 5, (MAIN, DECODE)), (5, 10, (MAIN, OTHER_LINE))]))
-    summary = summarise(store, WINDOW)
+    summary = summarise(store, WINDOW, native=True)
     lines = {row.line: row.native for row in summary.lines}
     (part,) = lines[DECODE.line]
     assert (part.name, part.module) == ("grind", "liba.so")
@@ -253,9 +253,9 @@ def test_call_paths_go_on_below_the_python_line() -> None:
         4.0, NativeCall("call", "_ctypes.so", 0), NativeCall("grind", "liba.so", 0)
     )  # fmt: skip
     assert (round(grind.self, 3), grind.states) == (6.0, {"native": 1.0})
-    merged = list(thread_states(store, KEY, WINDOW).merged())
-    assert sum(sum(part.time.values()) for part in merged) == pytest.approx(10.0), "no time is lost or made"
-    assert all(CUT not in part.stack for part in merged)
+    parts = list(merged(store, KEY, WINDOW, thread_states(store, KEY, WINDOW).stacks))
+    assert sum(sum(part.time.values()) for part in parts) == pytest.approx(10.0), "no time is lost or made"
+    assert all(CUT not in part.stack for part in parts)
 
 
 def test_functions_stay_pythons_where_there_is_python() -> None:

@@ -65,6 +65,12 @@ class SourceScreen(Sheet[None], RowsScreen):
         self._in_source = self.table.cursor(self.view) is not None
         if not self._in_source:
             self.table.select(self.view, self.view.top)
+        self.view.native = True
+        self._gputop.ask(anew=True)
+
+    def on_unmount(self) -> None:
+        """Ask no longer for what is shown here alone."""
+        self.view.native = False
 
     # ------------------------------------------------------------------------------------------- drawing
 
