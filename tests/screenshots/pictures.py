@@ -16,6 +16,9 @@ class Picture:
     theme: str = "dark"
 
 
+#: Marks one range early and one late, then compares them.
+_TWO_RANGES = (*["left"] * 11, "m", *["right"] * 4, "m", "end", *["left"] * 4, "m", *["right"] * 4, "m", "c")
+
 PICTURES: tuple[Picture, ...] = (
     Picture("overview", "mixed"),
     Picture("overview-light", "mixed", theme="light"),
@@ -24,11 +27,13 @@ PICTURES: tuple[Picture, ...] = (
     Picture("overview-gpu-bound", "train"),
     Picture("overview-80x24", "mixed", (80, 24)),
     Picture("overview-40x10", "mixed", (40, 10)),
-    Picture("threads", "train", (120, 36), ("t",)),
-    Picture("advice", "mixed", (120, 30), ("w",)),
+    Picture("threads", "loader", (140, 24), ("t",)),
+    Picture("advice", "loader", (120, 30), ("w",)),
+    Picture("compare", "demo", (140, 26), _TWO_RANGES),
     Picture("gpus", "mixed", (140, 40), ("d",)),
     Picture("source", "demo", (160, 40), ("f",)),
-    Picture("flame", "demo", (160, 40), ("F",)),
+    Picture("flame", "train", (160, 24), ("F", "o")),
+    Picture("flame-states", "demo", (160, 40), ("F", "v")),
     Picture("processes", "loader", (120, 12), ("p",)),
     Picture("settings", "demo", (120, 16), ("S",)),
     Picture("help", "mixed", (110, 90), ("question_mark",)),
@@ -50,6 +55,7 @@ STORY: tuple[Scene, ...] = (
     Scene(("w",), 2.5),
     Scene(("escape", "f"), 3.0),
     Scene(("escape", "escape", "F"), 2.5),
-    Scene(("escape", "escape", "d"), 2.5),
+    Scene(("escape", "escape", "t"), 2.5),
+    Scene(("escape", "d"), 2.5),
     Scene(("escape", "escape"), 2.0),
 )

@@ -147,3 +147,12 @@ async def test_the_environment_wins_and_is_named(monkeypatch: pytest.MonkeyPatch
     async with running(size=(140, 30)) as (app, pilot):
         await pilot.press("S")
         await until(pilot, lambda: "GPUTOP_HZ is set and wins over the file" in page(app))
+
+
+async def test_a_narrow_screen_says_below_what_the_setting_is() -> None:
+    async with running(size=(40, 10)) as (app, pilot):
+        await pilot.press("S", *["down"] * 4)
+        shown = page(app).splitlines()
+        assert "budget" in "".join(shown[1:6])
+        assert "percent of its time the target may be" in " ".join(shown[6:9])
+        assert "held up (from the next start on)" in " ".join(shown[6:9])

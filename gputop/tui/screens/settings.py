@@ -13,9 +13,9 @@ from gputop import config
 from gputop.config import Settings
 from gputop.errors import GputopError
 from gputop.tui.actions import SETTINGS
-from gputop.tui.cells import Line, Span, fit, line
+from gputop.tui.cells import Line, Span, fit, line, wrap
 from gputop.tui.keys import bindings
-from gputop.tui.panels.base import rule
+from gputop.tui.panels.base import padded, rule
 from gputop.tui.restyle import AT_ONCE, apply
 from gputop.tui.screens.sheet import Sheet
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _HEAD, _NAME, _VALUE = 1, 14, 12
 _FIELDS = fields(Settings)
+#: Below this width what a setting is stands below the list, in a few rows.
+_NARROW, _MOST_ABOUT = 90, 3
 
 
 def values(item: Field[Any]) -> tuple[Any, ...]:
@@ -66,10 +68,12 @@ class SettingsScreen(Sheet[None]):
         title: list[Span] = [("settings", "strong!b")]
         title += [(f" {scene.glyphs.dot} {len(self._unsaved)} changed, s saves them", "warn")] if self._unsaved else []
         right: list[Span] = [(path, "title")] if len(path) < width // 2 else []
-        page = max(1, height - _HEAD)
+        about = _explained(_FIELDS[self._place], width) if width < _NARROW else []
+        page = max(1, height - _HEAD - len(about))
         self._top = max(0, min(max(self._top, self._place - page + 1), self._place, len(_FIELDS) - page))
         shown = list(enumerate(_FIELDS))[self._top : self._top + page]
-        return [rule(scene, title, width, right), *(self._row(place, item, width) for place, item in shown)]
+        rows = [rule(scene, title, width, right), *(self._row(place, item, width) for place, item in shown)]
+        return [*padded(rows, width, height - len(about)), *about]
 
     def _row(self, place: int, item: Field[Any], width: int) -> Line:
         back = "/select" if place == self._place else ""
@@ -127,6 +131,12 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _explained(item: Field[Any], width: int) -> list[Line]:
+    """Return what a setting is in full, below the list: beside it there is no room."""
+    rows = wrap(_about(item), width - 2, _MOST_ABOUT)
+    return [line(((f" {text}", "text"),), width) for text in rows]
 
 
 def _about(item: Field[Any]) -> str:
