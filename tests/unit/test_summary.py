@@ -56,7 +56,7 @@ def gpu(time: float, energy: Value, utilization: Value = 0.5, index: int = 0) ->
         "memory_used_bytes": 1e9,
         "memory_total_bytes": 2e9,
     }
-    use = GpuUse(0.25, NA("x"), 1e9, True)
+    use = GpuUse(0.25, NA("x"), 1e9, True, ((PID, 1e9),))
     return GpuBatch(time, (GpuReading(index, f"GPU-{index}", "H200", metrics, use),))
 
 
@@ -324,6 +324,7 @@ def test_facts_reach_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (facts.stack_samples, facts.stack_failed) == (100, 1)
     first, lost = facts.gpus
     assert (first.utilization, first.target_sm, first.target_memory_bytes, first.used) == (0.5, 0.25, 1e9, True)
+    assert first.pids == (PID,)
     assert lost.utilization == NA("lost")
     assert facts.window == WINDOW
 
