@@ -100,16 +100,20 @@ class Energy:
     """Joules since the first ask; goes on when the driver's counter starts again."""
 
     names = ("energy_j",)
-    every = 5.0
 
     def __init__(self) -> None:
         self._before: float | None = None
-        self._sum = 0.0
+        self._sum: float | None = None
+
+    @property
+    def every(self) -> float:
+        """Seconds between two asks; the second one comes soon."""
+        return 1.0 if self._sum is None else 5.0
 
     def ask(self, library: Library, handle: Any, now: float) -> Iterable[Value]:
         """Read the driver's counter, in millijoules since it was loaded."""
         count = library.call("nvmlDeviceGetTotalEnergyConsumption", handle) * 1e-3
         if self._before is not None and count >= self._before:
-            self._sum += count - self._before
+            self._sum = (self._sum or 0.0) + count - self._before
         self._before = count
-        return (self._sum,)
+        return (_FIRST if self._sum is None else self._sum,)
