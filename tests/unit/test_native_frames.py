@@ -121,9 +121,9 @@ def test_the_evaluation_loop_is_named(version: str) -> None:
 @needs_ptrace
 @pytest.mark.parametrize("version", [*VERSIONS, "3.13t"])
 def test_each_line_of_a_short_loop_has_its_own_state(version: str, cuda_library: Path) -> None:
-    """At 200 looks a second a share over five seconds is good to 1.5 points (one sigma)."""
+    """A share of a thousand looks is good to 1.5 points (one sigma)."""
     with start_target("three_lines.py", cuda_library, python=python(version)) as target:
-        with watching(target.pid, rate=200.0, budget=1.0) as watch:
+        with watching(target.pid, rate=400.0, budget=1.0) as watch:
             watch.wait_for(lambda watch: len(watch.seen(target.pid)) > 1100, "a thousand looks")
             seconds = _by_line(watch, target.pid)
         truth = target.truth()
