@@ -13,6 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gputop.collectors.native.arch import here
+from gputop.collectors.native.memory import StackCopy
+from gputop.collectors.native.modules import ModuleTable
+from gputop.collectors.native.process import Process, Tools
+from gputop.collectors.native.ptrace import Tracer
+from gputop.collectors.native.unwind import Unwinder
 from gputop.model import ProcessInfo
 from tests.unit.native_tools import Watch, compiled, names, needs_gcc, needs_ptrace, running, watching
 
@@ -112,6 +118,23 @@ def test_hundreds_of_threads_cost_no_more_than_a_few(tmp_path: Path) -> None:
     last = {sample.tid: seen for sample, seen in watch.seen()}
     waiting = [seen for tid, seen in last.items() if tid != target.pid]
     assert {(seen.syscall, seen.complete) for seen in waiting} == {("futex", True)}
+
+
+def test_many_threads_are_taken_up_in_turns_until_all_are_known(tmp_path: Path) -> None:
+    script, arch = tmp_path / "many.py", here()
+    assert arch is not None
+    script.write_text(MANY_THREADS)
+    stack = StackCopy()
+    tools = Tools(arch, ModuleTable(arch.elf_machine), stack, Tracer(arch, stack), Unwinder(arch))
+    with running(sys.executable, str(script), "250") as target:
+        process = Process(target.pid, 0.0, tools)
+        turns = []
+        for _ in range(3):
+            assert not process.surveyed
+            turns.append(len(list(process.discover(time.monotonic(), room=0))))
+        assert (turns, process.surveyed) == ([100, 100, 51], True)
+        process.close()
+    tools.modules.close()
 
 
 def test_samples_stand_for_all_the_time_of_a_thread(program: str) -> None:

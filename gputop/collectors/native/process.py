@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import time
@@ -100,6 +101,7 @@ class Process:
         started_unix: when it started; 0 when that is not known.
         tasks: its live threads by native id.
         draft: the samples since the last batch.
+        surveyed: the threads that were there at first have all been taken up.
     """
 
     def __init__(self, pid: int, started_unix: float, tools: Tools) -> None:
@@ -110,6 +112,7 @@ class Process:
         self._program = _program(pid)
         self._gone = not _is_the_one(pid, started_unix)
         self.tasks: dict[int, Task] = {}
+        self.surveyed = False
         self._refusals: dict[str, Refusal] = {}
         self.draft = Draft(pid, time.monotonic())
 
@@ -126,7 +129,9 @@ class Process:
         if tids:
             self._notice_exec()
             self._space.refresh_if_old()
-        for tid in sorted(tids - self.tasks.keys())[:_MAX_NEW]:
+        new = sorted(tids - self.tasks.keys())
+        self.surveyed = self.surveyed or len(new) <= _MAX_NEW
+        for tid in new[:_MAX_NEW]:
             task = self.tasks[tid] = Task(self.pid, tid, now, keep_open=room > 0)
             room -= 1
             yield task
@@ -290,12 +295,19 @@ class Process:
             return Look(complete=False, stopped=stopped, unreadable="" if stopped == "Z" else "no system call shown")
         tools = self._tools
         if not tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True):
-            return Look(complete=False, stopped=stopped, unreadable=f"stack: {error_text()}")
+            return self._without_stack(stopped)
+        self._refusals.pop("memory", None)
         registers = tools.arch.blocked_registers(call.stack_pointer, call.program_counter)
         chain = tools.unwinder.chain(self._space, registers, tools.stack)
         task.settled = not chain.lost
         name = syscalls.name_of(call.number, tools.arch.name) if call.number >= 0 else ""
         return Look(False, name, self._waits_on(name, call), chain.sites, chain.complete, stopped)
+
+    def _without_stack(self, stopped: str) -> Look:
+        reason, refused = error_text(), ctypes.get_errno() in (errno.EPERM, errno.EACCES, errno.ENOSYS)
+        if refused:
+            self._refusals["memory"] = Refusal(f"process_vm_readv: {reason}", permission=True)
+        return Look(complete=False, stopped=stopped, unreadable=f"stack: {reason}")
 
     def _waits_on(self, name: str, call: Call) -> str:
         if name in ("futex", "futex_wait", syscalls.RESTART):

@@ -37,6 +37,8 @@ _BACKLOG_BYTES = 4 << 20
 _MAX_OPEN_FILES = 1 << 16
 #: Listing threads may take this share of the time (thousands of threads, slow /proc).
 _HOUSEKEEPING_SHARE = 0.005
+#: … but once for each process, until all that are there have been taken up, this much, this often.
+_SURVEY_SHARE, _SURVEY_S = 0.1, 0.05
 #: Descriptors left for everything but threads' /proc files (two each).
 _OTHER_FILES = 512
 
@@ -130,7 +132,9 @@ class Worker:
             for task in process.discover(now, room):
                 room -= 1
                 self._agenda.add(now, self._looker(process, task))
-        return _next(now, _DISCOVER_S)
+        if all(process.surveyed for process in self._processes.values()):
+            return _next(now, _DISCOVER_S, _HOUSEKEEPING_SHARE)
+        return _next(now, _SURVEY_S, _SURVEY_SHARE)
 
     def _looker(self, process: Process, task: Task) -> Action:
         main = process.pid == task.tid
@@ -178,9 +182,9 @@ class Worker:
         self._sender.flush()
 
 
-def _next(started: float, interval: float) -> float:
-    """Return when to repeat work that has just been done, so that it takes no more than its share of the time."""
-    return max(started + interval, started + (time.monotonic() - started) / _HOUSEKEEPING_SHARE)
+def _next(started: float, interval: float, share: float) -> float:
+    """Return when to repeat work that has just been done, so that it takes no more than a share of the time."""
+    return max(started + interval, started + (time.monotonic() - started) / share)
 
 
 def _raise_file_limit() -> int:
