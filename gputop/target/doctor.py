@@ -93,6 +93,9 @@ def _looking_in() -> tuple[Status, str, str]:
     who = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
     rights = f"{who}, {'with' if capable else 'without'} CAP_SYS_PTRACE"
     rights += "" if scope is None else f", Yama scope {scope}"
+    if look.unstoppable:
+        remedy = f"{ptrace_remedy()}; old container engines refuse ptrace by seccomp: --security-opt seccomp=unconfined"
+        return "warn", f"what threads wait for is seen, not what they compute: {look.unstoppable} ({rights})", remedy
     if not look.refused:
         return "ok", f"processes can be looked into ({rights}); one look {look.seconds * 1e6:.0f} µs", ""
     if scope == 1:

@@ -20,6 +20,9 @@ _ORPHAN = "import os\nif os.fork() == 0: os.write(1, b'%d\\n' % os.getpid()); os
 _CAP_SYS_PTRACE = 19
 _READS = 100
 _PATIENCE_S = 5.0
+#: ptrace(2) requests, include/uapi/linux/ptrace.h; and the flag of wait(2) for other's children.
+_SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17
+_WALL = 0x40000000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,16 @@ class Look:
     Attributes:
         refused: which read the kernel refused and why, empty when none.
         seconds: time of one read of a thread's system call, 0 when refused.
+        unstoppable: why a thread that runs cannot be stopped for a look, empty when it can.
     """
 
     refused: str
     seconds: float = 0.0
+    unstoppable: str = ""
 
 
 def look_into_another() -> Look:
-    """Read the system call and the stack of a process that is not our descendant."""
+    """Read the system call and the stack of a process that is not our descendant, and stop it for a moment."""
     with _orphan() as pid:
         try:
             stack = _stack_pointer(pid)
@@ -46,7 +51,8 @@ def look_into_another() -> Look:
             seconds = (time.perf_counter() - started) / _READS
         except (OSError, ValueError) as error:
             return Look(f"/proc/PID/syscall: {error}")
-        return Look(_read_memory(pid, stack), seconds)
+        refused = _read_memory(pid, stack)
+        return Look(refused) if refused else Look("", seconds, _stop(pid))
 
 
 def may_look_into(pid: int) -> bool:
@@ -115,3 +121,16 @@ def _read_memory(pid: int, address: int) -> str:
     if libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) == 8:
         return ""
     return f"process_vm_readv: {os.strerror(ctypes.get_errno())}"
+
+
+def _stop(pid: int) -> str:
+    """Stop a process and let it go on; return why that cannot be done, empty when it can."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p
+    libc.ptrace.restype = ctypes.c_long
+    if libc.ptrace(_SEIZE, pid, None, None) < 0:
+        return f"ptrace: {os.strerror(ctypes.get_errno())}"
+    libc.ptrace(_INTERRUPT, pid, None, None)
+    os.waitpid(pid, _WALL)
+    libc.ptrace(_DETACH, pid, None, None)
+    return ""
