@@ -11,13 +11,13 @@ from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
 from gputop.analysis.findings import OWN_POOL
-from gputop.analysis.gpus import efficiency
+from gputop.analysis.gpus import efficiency, energy
 from gputop.analysis.hot import Natives, Tables
 from gputop.analysis.notes import folded
 from gputop.analysis.results import CpuUse, FlameNode, FunctionRow, Headline, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, thread_states, without_python
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
-from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Value, Window
+from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Window
 from gputop.store import Cpu, Store, ThreadKey
 
 #: The main thread is not what the answer is about when it works less than this share of its time …
@@ -80,7 +80,7 @@ def summarise(
         host=hosts[-1] if hosts else None,
         gpus=gpus[-1].gpus if gpus else (),
         gpus_at=gpus[-1].time if gpus else 0.0,
-        energy_j={index: _growth([row.gpu.metric("energy_j") for row in mine]) for index, mine in rows.items()},
+        energy_j={index: energy(mine) for index, mine in rows.items()},
         efficiency={index: efficiency(mine) for index, mine in rows.items()},
         verdict=diagnose.verdict(facts),
         cost=own_cost(store.costs(Window(max(window.start, window.end - COST_OVER_S), window.end))),
@@ -336,11 +336,3 @@ def _gpu_facts(index: int, readings: Sequence[GpuReading]) -> GpuFacts:
         sm_active=mean(gpu.metric("gpm.sm_active") for gpu in readings),
         pids=tuple(pid for pid, _ in last.target.by_process),
     )
-
-
-def _growth(counter: Sequence[Value]) -> Value:
-    """Return how much a counter grew from the first reading in the window to the last."""
-    values = [value for value in counter if not isinstance(value, NA)]
-    if len(values) >= 2 and values[-1] >= values[0]:
-        return values[-1] - values[0]
-    return next((value for value in counter if isinstance(value, NA)), NA("fewer than two readings in this window"))

@@ -47,3 +47,24 @@ def test_history_has_a_value_for_each_step_and_the_targets_gpus_first() -> None:
 
 def test_no_gpus_no_history() -> None:
     assert history(stored(), Window(0, 10), 10) == ()
+
+
+def _powered(time: float, energy: Value, power: Value = _NOTHING) -> GpuBatch:
+    return GpuBatch(time, (_gpu(0, True, energy_j=energy, power_w=power),))
+
+
+def _used(*batches: GpuBatch) -> Value:
+    return summarise(stored(*batches), Window(0, 100), 10).energy_j[0]
+
+
+def test_energy_is_the_counters_growth_from_change_to_change() -> None:
+    """500 W; the counter is read every 5 s, the GPU twice a second, and the window begins between two reads."""
+    batches = [_powered(time / 2, 500.0 * 5 * ((time + 3) // 10)) for time in range(41)]
+    assert _used(*batches) == pytest.approx(500 * 20)
+
+
+def test_energy_of_a_short_window_is_that_of_the_power_not_nought() -> None:
+    """The counter stands still for 5 s; that is no sign that nothing was used."""
+    assert _used(*(_powered(time / 2, 120.0, 300.0) for time in range(9))) == pytest.approx(300 * 4)
+    assert _used(_powered(1.0, NA("too old"), 300.0), _powered(2.0, NA("too old"), 400.0)) == pytest.approx(350)
+    assert isinstance(_used(*(_powered(time / 2, 120.0) for time in range(9))), NA)
