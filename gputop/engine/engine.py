@@ -18,9 +18,10 @@ from gputop.engine.accounts import Accounts
 from gputop.engine.answers import Answers
 from gputop.engine.company import Company
 from gputop.engine.governor import Governor
+from gputop.engine.hands_off import Sharing
 from gputop.engine.left_out import LeftOut
 from gputop.engine.registry import build_collectors
-from gputop.model import Batch, Note, ProcessBatch, ProcessInfo, Session, Window
+from gputop.model import Batch, Note, ProcessInfo, Session, Window
 from gputop.session import SessionWriter
 from gputop.store import Store
 from gputop.target import code
@@ -84,6 +85,7 @@ class Engine(Answers):
         self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._collectors = build_collectors(self._batches.put, settings) if collectors is None else tuple(collectors)
         self._follower = Follower(root, tree=settings.tree, launched=launched)
+        self._sharing = Sharing(self._collectors)
         self._tracer = TracerWatch(root.pid)
         self._governor = Governor(settings)
         self._company = Company(root)
@@ -161,7 +163,7 @@ class Engine(Answers):
         if changed is not None:
             self._accept(changed)
             self._describe_anew(changed.processes)
-            self._tell_collectors(changed)
+            self._sharing.follow(changed.processes)
         for note in filter(None, (self._follower.note(now), self._tracer.note(now))):
             self._accept(note)
         if self._ended_at is None and self.exited is not None:
@@ -176,10 +178,6 @@ class Engine(Answers):
         if newest != root:
             self.session = replace(self.session, root=newest)
             self._accept(self.session)
-
-    def _tell_collectors(self, changed: ProcessBatch) -> None:
-        for collector in self._collectors:
-            collector.follow(changed.processes)
 
     def _govern(self, now: float) -> None:
         if not self._collecting:
@@ -247,7 +245,9 @@ class Engine(Answers):
         """
         if self._ended_at is None:
             processes = self.store.processes(self._clock()) or (self.session.root,)
-            return self._the_camera().take(processes, options, before, path, self._wait, progress, consent)
+            camera = self._the_camera()
+            camera.hands_off = self._sharing.hands_off
+            return camera.take(processes, options, before, path, self._wait, progress, consent)
         length = max(before, options.seconds)  # there are no next seconds
         return self._save(path, Window(self._ended_at - length, self._ended_at), progress)
 

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
 from gputop.snapshot.kineto.route import READY, Policy, Route, availability
 from gputop.snapshot.kineto.settled import imports_are_over, is_launcher, profiles_itself
-from gputop.snapshot.kineto.shoot import Consent, Trace
+from gputop.snapshot.kineto.shoot import Consent, HandsOff, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
 from gputop.store import Store
@@ -42,6 +42,9 @@ class Camera:
     Args:
         store: where the samples are.
         policy: what the user allows.
+
+    Attributes:
+        hands_off: while it is open, nothing of ours traces the target.
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:
@@ -50,6 +53,7 @@ class Camera:
         self._taking = threading.Lock()
         self._launched: Shared | None = None
         self._helpers: set[int] = set()
+        self.hands_off: HandsOff = nullcontext
 
     def launch_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that make torch in a program that is about to be launched ready for traces.
@@ -184,7 +188,9 @@ class Camera:
             if options.seconds > LONGEST_S:
                 raise SnapshotError(f"torch traces are at most {LONGEST_S:g} s long")
             self._spare_profilers(processes, consent)
-            return shoot.record(processes, self._policy, options, wait, progress, consent, self._helpers), ""
+            return shoot.record(
+                processes, self._policy, options, wait, progress, consent, self._helpers, self.hands_off
+            ), ""
         except SnapshotError as error:
             why = f"{error.what}; {error.remedy}" if error.remedy else error.what
         except OSError as error:

@@ -14,6 +14,10 @@ _LIBRARY = re.compile(r"^(?P<start>[0-9a-f]+)-\S+ \S+ 0+ \S+ \S+\s+(?P<path>/.*/
 _LIBC = re.compile(
     r"^(?P<start>[0-9a-f]+)-\S+ \S+ 0+ \S+ \S+\s+(?P<path>/.*/libc(?:\.so\.6|-2\.\d+\.so))$", re.MULTILINE
 )
+_PYTHON_LIBRARY, _PYTHON = (
+    re.compile(rf"^(?P<start>[0-9a-f]+)-\S+ \S+ 0+ \S+ \S+\s+(?P<path>/.*/{name})$", re.MULTILINE)
+    for name in (r"libpython3\.\d+\w*\.so[.\d]*", r"python(?:3(?:\.\d+\w*)?)?")
+)
 _VERSION = re.compile(r"^__version__(?:: \w+)? = ['\"]([^'\"]+)['\"]", re.MULTILINE)
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
@@ -32,7 +36,8 @@ class Torch:
 
     Attributes:
         version: such as "2.13.0+cpu", empty when its file cannot be read.
-        library, libc: the mapped libtorch_cpu.so and glibc; libc is None with another C library.
+        library, libc, python: the mapped libtorch_cpu.so, glibc (None with another C library), and what holds CPython's
+            functions: its library, or else the program itself.
         polling: directory of the sockets it asks through, empty for the abstract name, None when it does not ask.
         cuda: this build has CUDA.
     """
@@ -40,6 +45,7 @@ class Torch:
     version: str
     library: Library
     libc: Library | None
+    python: Library | None
     polling: str | None
     cuda: bool
 
@@ -66,6 +72,7 @@ def torch_in(pid: int) -> Torch | None:
         version[1] if version else "",
         library,
         _mapped(_LIBC, maps),
+        _mapped(_PYTHON_LIBRARY, maps) or _mapped(_PYTHON, maps),
         polling(pid),
         f"{package}/lib/libtorch_cuda.so" in maps,
     )

@@ -25,7 +25,6 @@ from gputop.text import printable
 WAYS = (INTERPRETER, GDB)
 
 _PAYLOAD = Path(__file__).with_name("payload.py")
-_INIT, _API = "_ZN5torch18global_kineto_initEv", "_ZN9libkineto3apiEv"
 
 #: Longest that the main thread may take to reach its next bytecode, or any thread to allocate memory, seconds.
 PATIENCE_S = 10.0
@@ -44,13 +43,22 @@ def with_interpreter(pid: int, shared: Shared, variables: Mapping[str, str], wai
     Raises:
         SnapshotError: it was refused, the main thread did not come round to it, or Kineto is in use already.
     """
-    text = _PAYLOAD.read_text(encoding="utf-8")
-    call = f"\n_gputop_enable({shared.inside + '/status'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
-    script = shared.write("enable.py", text + call)
+    script = _write_script(shared, variables)
     interpreter = os.readlink(f"/proc/{pid}/exe")
     done = _run_as_owner(pid, [interpreter, "-I", "-S", "-c", _REMOTE_EXEC, str(pid), script])
     if done.returncode != 0:
         raise _refused(done.stderr)
+    _await_script(shared, wait)
+
+
+def _write_script(shared: Shared, variables: Mapping[str, str]) -> str:
+    """Write what the target is to run, and return its path there."""
+    text = _PAYLOAD.read_text(encoding="utf-8")
+    call = f"\n_gputop_enable({shared.inside + '/status'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
+    return shared.write("enable.py", text + call)
+
+
+def _await_script(shared: Shared, wait: Wait) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not shared.exists("status"):
         if time.monotonic() > deadline or not wait(time.monotonic() + 0.05):
@@ -105,37 +113,50 @@ def _judge(outcome: str) -> None:
         raise SnapshotError(f"torch tracing could not be switched on: {outcome[:200]}", "take a sampled trace")
 
 
-def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str]) -> None:
-    """Have gdb call `setenv` and `torch::global_kineto_init` at a moment when no lock of malloc is held.
+def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str], wait: Wait) -> None:
+    """Have gdb ask the target's interpreter to run our script at its next bytecode (`Py_AddPendingCall`).
 
-    The target stands still for about 0.1 s. gdb loads no symbols (that would take seconds): all addresses are ours.
+    gdb only puts the request in, at a moment when some thread is about to allocate memory and so holds no lock of
+    malloc. Nothing of torch or CUDA is called there: that thread may be deep inside the driver.
+    gdb loads no symbols (that would take seconds): all addresses are ours.
 
     Raises:
         SnapshotError: gdb may not attach, no thread allocated memory in time, or Kineto is in use already.
     """
-    libc = torch.libc and exports.addresses(pid, torch.libc, _LIBC_FUNCTIONS)
-    own = exports.addresses(pid, torch.library, (_INIT, _API))
+    libc = torch.libc and exports.addresses(pid, torch.libc, (_MALLOC,))
+    python = torch.python and exports.addresses(pid, torch.python, (_PENDING, _RUN))
     gdb, watchdog = shutil.which("gdb"), shutil.which("timeout")
-    if not libc or not own or gdb is None or watchdog is None:
-        raise SnapshotError("torch tracing could not be switched on: its entry points were not found", "update torch")
-    script = shared.write("enable.gdb", "\n".join(_gdb_script(libc | own, variables)))
+    if not libc or not python or gdb is None or watchdog is None:
+        raise SnapshotError("torch tracing could not be switched on: its entry points were not found", "update Python")
+    wish = _WISH.format(script=_write_script(shared, variables))
+    commands = shared.write("enable.gdb", "\n".join(_gdb_script(libc | python, wish)))
     settings = [word for setting in _GDB_SETTINGS for word in ("-iex", f"set {setting}")]
     # A watchdog of its own, not ours: were gdb killed, its breakpoint would stay in the target and end it. An
     # interrupted gdb takes it out and detaches; it does not pass the signal on.
     limit = [watchdog, "--signal=INT", f"{PATIENCE_S:g}s"]
-    done = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", script])
+    done = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", commands])
     outcome = re.search(r"^gputop: (\w+)$", done.stdout, re.MULTILINE)
     if outcome is None and done.returncode != _TIMED_OUT:
         raise _refused(done.stderr)
     if outcome is None or outcome[1] == "missed":
         raise SnapshotError("the program did nothing during which tracing could be switched on", "try again later")
-    _judge(outcome[1])
+    _await_script(shared, wait)
 
 
 #: Exit code of timeout(1) when the time was over.
 _TIMED_OUT = 124
 
-_LIBC_FUNCTIONS = ("malloc", "free", "setenv")
+_MALLOC, _PENDING, _RUN = "malloc", "Py_AddPendingCall", "PyRun_SimpleString"
+
+#: What the interpreter runs. No exception may come out of it: a pending call that fails is an error of the program's.
+#: A Ctrl-C of just then is handed back.
+_WISH = """try:
+    exec(open({script!r}).read(), {{}})
+except KeyboardInterrupt:
+    __import__("_thread").interrupt_main()
+except BaseException:
+    pass
+"""
 
 _GDB_SETTINGS = (
     "auto-solib-add off",
@@ -148,34 +169,26 @@ _GDB_SETTINGS = (
 )
 
 
-def _gdb_script(at: Mapping[str, int], variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield gdb's commands. Any other stop than the one at malloc (a signal, our time limit) changes nothing."""
+def _gdb_script(at: Mapping[str, int], wish: str) -> Iterator[str]:
+    """Yield gdb's commands. Any other stop than the one at malloc (a signal, our time limit) changes nothing.
+
+    The text stays allocated in the target: it is read after gdb has left.
+    """
+    data = (*wish.encode(), 0)
     yield "handle all nostop noprint pass"
-    yield f"tbreak *{at['malloc']:#x}"
+    yield f"tbreak *{at[_MALLOC]:#x}"
     yield "continue"
-    yield f"if (unsigned long) $pc != {at['malloc']:#x}"
+    yield f"if (unsigned long) $pc != {at[_MALLOC]:#x}"
     yield r"echo gputop: missed\n"
     yield "else"
-    yield f"set $api = ((unsigned long (*)(void)) {at[_API]:#x})()"
-    yield "if *(unsigned long *) ($api + 8) != 0"
-    yield r"echo gputop: used\n"
+    yield f"set $text = ((unsigned long (*)(unsigned long)) {at[_MALLOC]:#x})({len(data)})"
+    # As an argument a string would need malloc's symbol.
+    yield f"set {{char [{len(data)}]}} $text = {{{', '.join(map(str, data))}}}"
+    yield f"if ((int (*)(unsigned long, unsigned long)) {at[_PENDING]:#x})({at[_RUN]:#x}, $text) == 0"
+    yield r"echo gputop: asked\n"
     yield "else"
-    yield f"set $name = ((unsigned long (*)(unsigned long)) {at['malloc']:#x})(2048)"
-    yield "set $text = $name + 1024"
-    for name, text in variables.items():
-        yield _gdb_string("$name", name)
-        yield _gdb_string("$text", text)
-        yield f"call ((int (*)(unsigned long, unsigned long, int)) {at['setenv']:#x})($name, $text, 1)"
-    yield f"call ((void (*)(unsigned long)) {at['free']:#x})($name)"
-    yield f"call ((void (*)(void)) {at[_INIT]:#x})()"
-    yield r"echo gputop: on\n"
+    yield r"echo gputop: missed\n"
     yield "end"
     yield "end"
     yield "detach"
     yield ""
-
-
-def _gdb_string(where: str, text: str) -> str:
-    """Return the command that puts a string into memory; a string as an argument would need malloc's symbol."""
-    data = text.encode()
-    return f"set {{char [{len(data) + 1}]}} {where} = {{{', '.join(map(str, (*data, 0)))}}}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gputop.errors import ptrace_remedy
 from gputop.model import ProcessInfo
 from gputop.snapshot.kineto.detect import Torch, same_namespace, torch_in
+from gputop.snapshot.kineto.settled import is_launcher
 
 READY, INTERPRETER, GDB, SAMPLED = "ready", "interpreter", "gdb", "sampled"
 
@@ -64,18 +65,24 @@ class Route:
 
 
 def best(processes: Sequence[ProcessInfo], policy: Policy) -> tuple[ProcessInfo, Route]:
-    """Return the first process whose torch polls, else the first one, the target, with its route.
+    """Return the first process whose torch polls, else the first where that can be switched on, else the target.
 
-    A look costs some milliseconds a process.
+    A launcher comes after the ranks that it started: it does nothing with torch. A look costs about a millisecond.
     """
-    first: tuple[ProcessInfo, Route] | None = None
-    for process in processes:
-        found = process, availability(process, policy)
-        if found[1].kind == READY:
-            return found
-        first = first or found
-    assert first is not None, "there is always the target"
-    return first
+    routes: list[tuple[ProcessInfo, Route]] = []
+    for process in sorted(processes, key=is_launcher):
+        routes.append((process, availability(process, policy)))
+        if routes[-1][1].kind == READY:
+            return routes[-1]
+    return next((found for found in routes if found[1].needs_consent), routes[0])
+
+
+def alike(processes: Sequence[ProcessInfo], kind: str, policy: Policy) -> list[tuple[ProcessInfo, Route]]:
+    """Return the processes of a job whose route is of a kind, without launchers and without what these themselves
+    started (data loader workers, which hold their parent's torch)."""
+    routes = [(process, availability(process, policy)) for process in processes if not is_launcher(process)]
+    same = {process.pid for process, route in routes if route.kind == kind}
+    return [found for found in routes if found[0].pid in same and found[0].ppid not in same]
 
 
 def over(reason: str) -> Route:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -19,11 +19,13 @@ from gputop.snapshot.kineto.detect import owner, polling, same_namespace
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.record import Recording, Session
 from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import INTERPRETER, READY, Policy, Route, best
+from gputop.snapshot.kineto.route import INTERPRETER, READY, Policy, Route, alike, best
 from gputop.snapshot.write import Progress
 
 #: Asked before anything is run inside the target; gets the question, answers it.
 Consent = Callable[[str], bool]
+#: Makes what is open while nothing of ours traces the target: there can be one tracer only.
+HandsOff = Callable[[], AbstractContextManager[None]]
 
 #: A polling process without any of these has done nothing with torch while it was recorded (torchrun's launcher).
 _WORK = re.compile(rb'"cat": "(cpu_op|cuda_runtime|cuda_driver|kernel|gpu_memcpy)"')
@@ -54,10 +56,11 @@ def record(
     progress: Progress,
     consent: Consent,
     helpers: set[int],
+    hands_off: HandsOff = nullcontext,
 ) -> tuple[Trace, ...]:
     """Record a torch trace of each process that can be traced; at least one is there.
 
-    `helpers` holds the processes that work for us meanwhile.
+    `helpers` holds the processes that work for us meanwhile; a debugger works under `hands_off`.
 
     Raises:
         SnapshotError: why there is none.
@@ -65,8 +68,12 @@ def record(
     target, route = best(processes, policy)
     if route.torch is None or route.kind not in (READY, *enable.WAYS):
         raise SnapshotError(route.reason, route.remedy)
-    if route.needs_consent and not consent(route.sentence):
-        raise SnapshotError("its tracing stays off, as you wanted", route.remedy)
+    off = [(target, route)] if route.needs_consent else []
+    if off:
+        off = alike(processes, route.kind, policy) or off
+        more = f"; the same in {len(off) - 1} more processes of the job" if len(off) > 1 else ""
+        if not consent(route.sentence + more):
+            raise SnapshotError("its tracing stays off, as you wanted", route.remedy)
     try:
         shared = _shared(target.pid, route)
     except OSError as error:
@@ -75,11 +82,11 @@ def record(
     polls_there = route.torch.polling == shared.inside
     try:
         _check_room(shared, options)
-        if route.kind != READY:
-            _switch_on(target.pid, route, shared, wait, progress)
-            polls_there = True
-        chosen = [process for process in processes if _polls(process.pid, shared.inside if polls_there else "")]
+        with hands_off() if off else nullcontext():
+            switched = _switched_on(off, shared, wait, progress)
+        polls_there = polls_there or bool(switched)
         address = shared.inside if polls_there else route.torch.polling or ""
+        chosen = [process for process in processes if process in switched or _polls(process.pid, address)]
         traces = _recorded(chosen or [target], address, shared, options, wait, progress, helpers)
     finally:
         _clean(shared, before, polls_there)
@@ -102,6 +109,27 @@ def _check_room(shared: Shared, options: Options) -> None:
         )
 
 
+def _switched_on(
+    off: Sequence[tuple[ProcessInfo, Route]], shared: Shared, wait: Wait, progress: Progress
+) -> list[ProcessInfo]:
+    """Switch polling on in each process and return those where it is on now.
+
+    Raises:
+        SnapshotError: in none of them; why it is not in the first.
+    """
+    failures: list[SnapshotError] = []
+    switched: list[ProcessInfo] = []
+    for process, route in off:
+        try:
+            _switch_on(process.pid, route, shared, wait, progress)
+            switched.append(process)
+        except SnapshotError as error:
+            failures.append(error)
+    if failures and not switched:
+        raise failures[0]
+    return switched
+
+
 def _switch_on(pid: int, route: Route, shared: Shared, wait: Wait, progress: Progress) -> None:
     assert route.torch is not None
     variables = directory.polling_variables(shared, _environ(pid))
@@ -109,7 +137,7 @@ def _switch_on(pid: int, route: Route, shared: Shared, wait: Wait, progress: Pro
     if route.kind == INTERPRETER:
         enable.with_interpreter(pid, shared, variables, wait)
     else:
-        enable.with_gdb(pid, route.torch, shared, variables)
+        enable.with_gdb(pid, route.torch, shared, variables, wait)
 
 
 def _environ(pid: int) -> dict[str, str]:
