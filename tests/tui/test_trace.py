@@ -73,10 +73,7 @@ async def test_options_are_changed_with_the_arrows_and_used() -> None:
 
 
 async def test_the_reading_is_shown_after_the_snapshot_and_kept() -> None:
-    source = FakeSource(possible=TORCH, shows=READING)
-    source.gate = threading.Event()
-    async with running(source, (120, 50)) as (app, pilot):
-        source.gate.set()
+    async with running(FakeSource(possible=TORCH, shows=READING), (120, 50)) as (app, pilot):
         await pilot.press("s")
         await until(pilot, lambda: "fact 5" in text(app, "message"))
         assert "train-4121.json.gz" in text(app, "message")
