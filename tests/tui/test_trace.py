@@ -55,7 +55,7 @@ async def test_reasons_and_remedy_are_on_the_trace_screen() -> None:
 @pytest.mark.parametrize("launched", [False, True])
 async def test_what_torch_does_to_a_program_that_ends_meanwhile_is_said(launched: bool) -> None:
     library = Library(0, "/venv/torch/lib/libtorch_cpu.so")
-    route = replace(TORCH, torch=Torch("2.13.0", library, None, "", cuda=False))
+    route = replace(TORCH, torch=Torch("2.13.0", library, None, None, "", cuda=False))
     async with running(FakeSource(possible=route, launched=launched), (120, 40)) as (app, pilot):
         await pilot.press("T")
         await until(pilot, lambda: "ready (torch 2.13.0)" in page(app))

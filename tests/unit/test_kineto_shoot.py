@@ -65,7 +65,7 @@ def client(uid: int = 0, around: Sequence[str] = ()) -> Iterator[Client]:
 def record(polling: Client, monkeypatch: pytest.MonkeyPatch) -> Trace:
     """Record it as if torch were mapped in it; return its trace, closed."""
     where = detect.polling(polling.pid)
-    torch = Torch("2.13.0", Library(0, ""), None, where, False)
+    torch = Torch("2.13.0", Library(0, ""), None, None, where, False)
     monkeypatch.setattr(route, "torch_in", lambda pid: torch)
     helpers: set[int] = set()
     process = shots.process(polling.pid)
