@@ -28,7 +28,7 @@ from gputop.analysis.rules_python import caller
 from gputop.analysis.split import ON_CPU, Split, StackSplit, merged, shares, thread_states
 from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT
 from gputop.analysis.tally import Below, Seconds
-from gputop.model import Frame, Window
+from gputop.model import Frame, Stack, Window
 from gputop.store import Store, ThreadKey
 
 #: Rows returned at most; those after them have no time to speak of.
@@ -318,6 +318,14 @@ def _most(rows: list[_Ranked[_Place]]) -> list[_Ranked[_Place]]:
 _ROOT = Frame("all", "", 0)
 
 
+class _Path(NamedTuple):
+    """A stack with its time by state, and in all."""
+
+    stack: Stack
+    time: Seconds
+    seconds: float
+
+
 @dataclass(slots=True)
 class _Node:
     """A call while the tree grows: seconds here and below by state, and seconds here alone."""
@@ -325,47 +333,46 @@ class _Node:
     frame: Frame
     time: dict[Classified, float] = field(default_factory=lambda: defaultdict(float))
     own: float = 0.0
-    children: dict[Frame, _Node] = field(default_factory=dict)
+    children: list[_Node] = field(default_factory=list)
 
-    @property
-    def total(self) -> float:
-        """Return the seconds here and below."""
-        return sum(self.time.values())
-
-    def child(self, frame: Frame) -> _Node:
-        """Return the node of a call from here, made when missing."""
-        node = self.children.get(frame)
-        if node is None:
-            node = self.children[frame] = _Node(frame)
-        return node
-
-    def add(self, time: Seconds) -> None:
-        """Count time spent here or below."""
-        for what, seconds in time.items():
-            self.time[what] += seconds
+    def take(self, paths: Iterable[_Path], depth: int) -> Mapping[Frame, list[_Path]]:
+        """Count the time of paths that lead here; return those that go on, by the next call."""
+        further: dict[Frame, list[_Path]] = defaultdict(list)
+        for path in paths:
+            for what, seconds in path.time.items():
+                self.time[what] += seconds
+            if len(path.stack) == depth:
+                self.own += path.seconds
+            else:
+                further[path.stack[depth]].append(path)
+        return further
 
 
 def tree(weighted: Iterable[StackSplit], min_share: float = MIN_SHARE) -> FlameNode:
-    """Return the call tree of stacks, its root named "all"; `min_share` as for `flame`."""
+    """Return the call tree of stacks, its root named "all"; `min_share` as for `flame`.
+
+    It grows call by call, and only where there is enough time: of native calls nearly each look may have others.
+    """
+    paths = [_Path(stack, time, sum(time.values())) for stack, time in weighted]
+    least = min_share * sum(path.seconds for path in paths)
     root = _Node(_ROOT)
-    for stack, time in weighted:
-        node = root
-        node.add(time)
-        for frame in stack:
-            node = node.child(frame)
-            node.add(time)
-        node.own += sum(time.values())
-    return _frozen(root, min_share * root.total)
+    growing, order = [(root, paths, 0)], [root]
+    while growing:
+        node, below, depth = growing.pop()
+        for frame, further in node.take(below, depth).items():
+            if sum(path.seconds for path in further) >= least:
+                child = _Node(frame)
+                node.children.append(child)
+                order.append(child)
+                growing.append((child, further, depth + 1))
+    return _frozen(order)
 
 
-def _frozen(root: _Node, least: float) -> FlameNode:
-    """Return the tree without what takes less than `least` seconds; no recursion, since stacks may be very deep."""
-    order = [root]
-    for node in order:
-        order += (child for child in node.children.values() if child.total >= least)
+def _frozen(order: Iterable[_Node]) -> FlameNode:
+    """Return the first of nodes, callers first, with all below it; no recursion, since stacks may be very deep."""
     done: dict[int, FlameNode] = {}
-    for node in reversed(order):
-        children = [done[id(child)] for child in node.children.values() if id(child) in done]
-        children.sort(key=lambda child: -child.total)
-        done[id(node)] = FlameNode(node.frame, node.total, node.own, shares(node.time), tuple(children))
-    return done[id(root)]
+    for node in reversed([*order]):
+        children = sorted((done.pop(id(child)) for child in node.children), key=lambda child: -child.total)
+        total = sum(node.time.values())
+        done[id(node)] = last = FlameNode(node.frame, total, node.own, shares(node.time), tuple(children))
+    return last
