@@ -79,7 +79,7 @@ def missing(scene: Scene) -> str:
 def _full(scene: Scene, gpu: GpuReading, width: int) -> list[Line]:
     title: list[Span] = [(f"GPU {gpu.index}", "strong!b"), (f" {scene.glyphs.dot} {gpu.name}", "title")]
     if gpu.used and scene.summary and len(scene.summary.gpus) > 1:
-        title.append((f" {scene.glyphs.dot} {scene.glyphs.live} used by this program", "accent"))
+        title.append((f" {scene.glyphs.dot} {scene.glyphs.live} this program", "accent"))
     head = rule(scene, title, width, _age(scene) or _company(gpu))
     if gpu.error:
         return [head, line(((f"  {gpu.error}", "bad"),), width)]
