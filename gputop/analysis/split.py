@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from gputop.analysis import tiles
+from gputop.analysis import balance, tiles
 from gputop.analysis.native import CUT, NativeCall
 from gputop.analysis.results import States
 from gputop.analysis.rules import Classified
@@ -106,10 +106,11 @@ def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:
     time = times(tally, tally, classify)
     if cpu and set(time) <= {ON_CPU, BLOCKED}:
         time = by_cpu(cpu)
-    stacks, unlooked = [], 0.0
+    stacks, unlooked, balanced = [], 0.0, balance.seconds(tally)
     for entry, seen in _seen(tally):
         if entry.seconds > 0:
-            stacks.append(StackSplit(entry.stack, _scaled(seen or time, entry.seconds)))
+            seconds = balanced.get(id(entry.stack), entry.seconds)
+            stacks.append(StackSplit(entry.stack, _scaled(seen or time, seconds)))
             unlooked += max(0.0, entry.seconds - sum(seen.values()))
     if not tally.stacks:
         stacks = [StackSplit((frame,), seen) for frame, seen in tally.lines.items()]
