@@ -39,10 +39,10 @@ def test_busy_and_main_threads_are_looked_at_often(running_now: bool, cpu_share:
     task, before = _task(running_now, cpu_share)
     delays = [pace.after(task, before, 1.0, main)[1] for _ in range(2000)]
     mean = sum(delays) / len(delays)
-    # 2000 uniform draws of ±30 %: the mean's standard error is 0.4 % of the interval.
-    assert mean == pytest.approx(1 / hz, rel=0.02)
-    assert 0.7 / hz <= min(delays) < 0.75 / hz
-    assert 1.25 / hz < max(delays) <= 1.3 / hz
+    # 2000 uniform draws of ±50 %: the mean's standard error is 0.65 % of the interval.
+    assert mean == pytest.approx(1 / hz, rel=0.03)
+    assert 0.5 / hz <= min(delays) < 0.55 / hz
+    assert 1.45 / hz < max(delays) <= 1.5 / hz
 
 
 def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps() -> None:
@@ -57,7 +57,7 @@ def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps
         delays[works].append(pace.after(task, before, 0.025, main=True)[1])
         before = task.counters
     at_work, waiting = (sum(delays[works][100:]) / len(delays[works][100:]) for works in (True, False))
-    assert at_work == pytest.approx(waiting, rel=0.04)
+    assert at_work == pytest.approx(waiting, rel=0.05)
 
 
 def test_a_thread_that_was_held_up_too_long_is_left_alone_until_its_budget_has_paid() -> None:
@@ -67,7 +67,7 @@ def test_a_thread_that_was_held_up_too_long_is_left_alone_until_its_budget_has_p
     _, delay = pace.after(task, before, 0.0, main=True)
     assert delay == pytest.approx((0.030 - 0.01) / 0.01)
     _, delay = pace.after(task, before, 2.0, main=True)
-    assert delay <= 1.3 / 50
+    assert delay <= 1.5 / 50
     assert task.owed_s == pytest.approx(0.010)
 
 

@@ -9,8 +9,10 @@ from gputop.collectors.native.task import Counters, Task
 
 #: Looks each second at a thread that is parked.
 PARKED_HZ = 5.0
-#: Intervals vary by this share, so that no loop of the target keeps step with the looks.
-_JITTER = 0.3
+#: Intervals vary by this share, so that no loop of the target keeps step with the looks. With a half, where in a step a
+#: look falls says nothing of the next one for any step that is the mean interval or a whole part of it: the mean of
+#: exp(2πik·x) over x from 1 - J to 1 + J is sin(2πkJ)/(2πkJ).
+_JITTER = 0.5
 #: A thread that was on a CPU for this share of the time since its last look, or is running, is busy …
 _BUSY_SHARE = 0.02
 #: … for this long.
