@@ -65,14 +65,16 @@ def test_a_program_without_python_has_states_cores_and_cpu(c_program: Path) -> N
     assert shares["idle"] > 0.2
     assert shares["native"] + shares["idle"] + shares.get("starved", 0) > 0.97
     assert seen["target"]["python"] is None
-    assert (seen["functions"], noted(seen, "stacks"), noted(seen, "peek")) == ([], "", "")
+    assert "multiply" in {row["name"] for row in seen["functions"]}
+    assert all(row["native"] for row in seen["functions"])
+    assert (noted(seen, "stacks"), noted(seen, "peek")) == ("", "")
     assert sum(seen["host"]["cores"]) > 5
     assert "not a Python process" in printed.stdout
 
 
-def test_the_screen_says_that_it_is_no_python_process(c_program: Path, tmp_path: Path) -> None:
+def test_the_screen_shows_a_program_without_python(c_program: Path, tmp_path: Path) -> None:
     with running([str(c_program)]) as target, Tmux(tmp_path, [*GPUTOP, "--pid", str(target.pid)]) as tmux:
-        tmux.expect("not a Python process", "native", "cores")
+        tmux.expect("multiply", "native", "cores")
 
 
 def test_without_the_right_to_look_in_the_screen_says_what_gives_it(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_a_kernel_thread_has_a_name_and_no_more() -> None:
     if kernel_state(2) == "" or Path("/proc/2/cmdline").read_bytes():
         pytest.skip("no kernel threads are seen in this container")
     printed, as_json = together(
-        ("report", "--pid", 2, "--duration", 0.7), ("report", "--pid", 2, "--duration", 0.7, "--json")
+        ("report", "--pid", 2, "--duration", 1.5), ("report", "--pid", 2, "--duration", 1.5, "--json")
     )
     assert "kthreadd" in printed.stdout.splitlines()[0]
     assert set(states(document(as_json), 2)) == {"unknown"}

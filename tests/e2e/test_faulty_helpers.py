@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.harness import document, ended, eventually, noted, start, states, with_pyspy
 from tests.fakes.pyspy import fake
-from tests.fixtures_targets import start_target
+from tests.fixtures_targets import TARGETS, start_target
 
 _HOSTILE = "'\\x1b[2J\\u202e' + chr(10)"
 
@@ -34,7 +34,7 @@ FAULTS = {
 
 
 @pytest.mark.timeout(60)
-def test_a_py_spy_that_fails_costs_the_functions_and_nothing_else(tmp_path: Path) -> None:
+def test_a_py_spy_that_fails_costs_the_callers_and_nothing_else(tmp_path: Path) -> None:
     with start_target("computes.py", "hash") as target:
         runs = {}
         for name, (body, _) in FAULTS.items():
@@ -47,7 +47,7 @@ def test_a_py_spy_that_fails_costs_the_functions_and_nothing_else(tmp_path: Path
         seen = reports[name]
         shares = states(seen, target.pid)
         assert shares.get("native", 0) + shares.get("starved", 0) + shares.get("unknown", 0) > 0.8, (name, shares)
-        assert seen["functions"] == [], name
+        assert all(row["file"].startswith(str(TARGETS)) for row in seen["functions"]), name  # what our own looks saw
         assert told in noted(seen, "stacks"), name
         assert "\x1b" not in noted(seen, "stacks")
         assert pyspies(tmp_path / name) == [], name
