@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _FOLLOW_EVERY, _GOVERN_EVERY = 0.5, 1.0
 #: Batches of what happened before the target's end arrive until then, seconds.
 _AFTERMATH = 1.5
+#: The target's processes are known after this time at the latest, looked for so often, seconds.
+_FIRST_TREE, _SOON = 2.0, 0.05
 #: All collectors together may take this long to stop, seconds.
 _STOP_WITHIN = 0.4
 
@@ -244,7 +246,7 @@ class Engine(Answers):
             SnapshotError: it could not be written; nothing half-written is left.
         """
         if self._ended_at is None:
-            processes = self.store.processes(self._clock()) or (self.session.root,)
+            processes = self._processes()
             camera = self._the_camera()
             camera.hands_off = self._sharing.hands_off
             return camera.take(processes, options, before, path, self._wait, progress, consent)
@@ -259,6 +261,14 @@ class Engine(Answers):
             return over("the program has ended")
         processes = self.store.processes(self._clock()) or (self.session.root,)
         return best(processes, Policy(self.settings.kineto, self.settings.inject))[1]
+
+    def _processes(self) -> tuple[ProcessInfo, ...]:
+        """Return the tree as it is now; just after the start that takes a moment."""
+        deadline = self._clock() + _FIRST_TREE
+        while not (known := self.store.processes(self._clock())) and self._clock() < deadline:
+            if not self._wait(self._clock() + _SOON):
+                break
+        return known or (self.session.root,)
 
     def _the_camera(self) -> Camera:
         if self._camera is None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from gputop.errors import SnapshotError
 from gputop.snapshot.kineto import detect, directory, route, shoot
 from gputop.snapshot.kineto.detect import Library, Torch
 from gputop.snapshot.kineto.request import Options
-from gputop.snapshot.kineto.route import Policy
+from gputop.snapshot.kineto.route import GDB, READY, SAMPLED, Policy, Route
 from gputop.snapshot.kineto.shoot import Trace
 from tests.fakes import shots
 
@@ -133,6 +134,23 @@ def test_in_another_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trace(pid: int, data: bytes | None, failure: str = "") -> Trace:
     return Trace(shots.process(pid), pid, io.BytesIO(data) if data is not None else None, failure)
+
+
+def test_ranks_are_switched_on_but_neither_launchers_nor_loader_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = replace(shots.process(1), cmdline=("python", "-m", "torch.distributed.run"))
+    ranks = [replace(shots.process(pid), ppid=1) for pid in (2, 3)]
+    worker = replace(shots.process(4), ppid=2)
+    kinds = dict.fromkeys((1, 2, 3, 4), GDB)
+    monkeypatch.setattr(
+        route, "availability", lambda process, _: Route(kinds[process.pid], "", kinds[process.pid] == GDB)
+    )
+    processes = (root, *ranks, worker)
+    assert [process.pid for process, _ in route.alike(processes, GDB, Policy())] == [2, 3]
+    assert route.best(processes, Policy())[0].pid == 2, "the launcher comes last"
+    kinds[3] = READY
+    assert route.best(processes, Policy())[0].pid == 3
+    kinds.update(dict.fromkeys((1, 2, 3, 4), SAMPLED))
+    assert route.best((shots.process(2), worker), Policy())[0].pid == 2, "the target where nothing can be done"
 
 
 WORKED, IDLE = b'{"traceEvents": [{"cat": "cpu_op"}]}', b'{"traceEvents": []}'
