@@ -47,7 +47,8 @@ def test_a_py_spy_that_fails_costs_the_callers_and_nothing_else(tmp_path: Path) 
         seen = reports[name]
         shares = states(seen, target.pid)
         assert shares.get("native", 0) + shares.get("starved", 0) + shares.get("unknown", 0) > 0.8, (name, shares)
-        assert all(row["file"].startswith(str(TARGETS)) for row in seen["functions"]), name  # what our own looks saw
+        python = [row["file"] for row in seen["functions"] if not row["native"]]
+        assert all(file.startswith(str(TARGETS)) for file in python), (name, python)  # what our own looks saw
         assert told in noted(seen, "stacks"), name
         assert "\x1b" not in noted(seen, "stacks")
         assert pyspies(tmp_path / name) == [], name
