@@ -63,7 +63,14 @@ SORTS = {
     "doing": "By the time in it that does not compute",
 }
 #: What the threads can be sorted by, with the keys 1 and up; "role" puts them in groups.
-THREAD_SORTS = ("role", "thread", "pid", "tid", "cpu", "doing")
+THREAD_SORTS = {
+    "role": "In groups, by what they are for",
+    "thread": "By name",
+    "pid": "By process",
+    "tid": "By thread id",
+    "cpu": "By CPU use",
+    "doing": "By the time in which they compute or use the GPU",
+}
 
 #: The screens that Esc closes.
 _SHEETS = tuple(screen for screen in _MOVING if screen != OVERVIEW)
@@ -281,20 +288,10 @@ ACTIONS: tuple[Action, ...] = (
         palette=False,
         screens=(THREADS,),
     ),
-    Action(
-        ("o",),
-        "Own threads only",
-        "Hide those of libraries and of the driver",
-        "own",
-        "own threads",
-        9,
-        screens=(THREADS,),
-    ),
+    Action(("o",), "Own threads only", "Hide those of libraries", "own", "own threads", 9, screens=(THREADS,)),
     *(
-        Action(
-            (str(place),), f"Sort by {name}", f"Threads by {name}", f"sort('{name}')", palette=False, screens=(THREADS,)
-        )
-        for place, name in enumerate(THREAD_SORTS, 1)
+        Action((str(place),), f"Sort by {name}", text, f"sort('{name}')", palette=False, screens=(THREADS,))
+        for place, (name, text) in enumerate(THREAD_SORTS.items(), 1)
     ),
     # ------------------------------------------------------------------------------------- flame
     Action(

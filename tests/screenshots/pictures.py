@@ -36,7 +36,7 @@ PICTURES: tuple[Picture, ...] = (
     Picture("flame-states", "demo", (160, 40), ("F", "v")),
     Picture("processes", "loader", (120, 12), ("p",)),
     Picture("settings", "demo", (120, 16), ("S",)),
-    Picture("help", "mixed", (110, 90), ("question_mark",)),
+    Picture("help", "mixed", (110, 114), ("question_mark",)),
 )
 
 

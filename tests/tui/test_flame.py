@@ -253,3 +253,22 @@ async def test_shares_are_of_the_same_time_as_in_the_table() -> None:
         await pilot.press("F")
         await until(pilot, lambda: "all 50 %" in page(app))
         assert "total 50.0 %" in page(app)
+
+
+async def test_what_only_runs_modules_is_left_out() -> None:
+    runpy, bootstrap = (
+        Frame("_run_code", "<frozen runpy>", 88),
+        Frame("_find_and_load", "<frozen importlib._bootstrap>", 9),
+    )
+    module = Frame("<module>", "/home/ada/train/data.py", 3)
+    tree = grown((((runpy, module, bootstrap), 4.0, {"python": 1.0}),))
+
+    class Importing(FakeSource):
+        def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
+            return tree
+
+    async with running(Importing(), size=(100, 20)) as (app, pilot):
+        await pilot.press("F")
+        await until(pilot, lambda: "import train/data.py 100 %" in page(app))
+        assert "_run_code" not in page(app)
+        assert "_find_and_load" not in page(app)

@@ -28,7 +28,7 @@ def _tids(sort: str, *, own: bool = False) -> list[int]:
 
 
 def test_threads_are_sorted_by_any_column() -> None:
-    assert tuple(threadlist.SORTS) == THREAD_SORTS
+    assert list(threadlist.SORTS) == list(THREAD_SORTS)
     assert _tids("role") == [7, 8, 9, 10]
     assert _tids("thread") == [8, 7, 9, 10]
     assert _tids("tid") == [7, 8, 9, 10]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -28,6 +29,8 @@ from gputop.tui.table import following
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
+#: The interpreter as the module of a native call.
+_INTERPRETER = re.compile(r"python\d(\.\d+)?t?$")
 #: While the picture follows the time, the tree is made anew this often, seconds.
 _EVERY = 2.0
 
@@ -352,16 +355,22 @@ class Flame(Sheet[None]):
 
 
 def _seen_as(tree: FlameNode, question: _Question) -> FlameNode:
-    """Return the tree as it is looked at: the machinery of `import` is left out, as in Python's own tracebacks."""
-    tree = calls.without(tree, _inside_libraries if question.own else _imports, by_line=True)
+    """Return the tree as it is looked at: what only runs modules is left out, as in Python's own tracebacks."""
+    tree = calls.without(tree, _inside_libraries if question.own else _runs_modules, by_line=True)
     if question.inverted:
         return calls.inverted(tree, by_line=question.by_line)
     return tree if question.by_line else calls.by_function(tree)
 
 
-def _imports(frame: Frame, _caller: Frame) -> bool:
-    return frame.file.startswith("<frozen importlib.")
+def _runs_modules(frame: Frame, _caller: Frame) -> bool:
+    """Return whether a call is of the machinery of `import` and of `python -m`."""
+    return frame.file.startswith(("<frozen importlib.", "<frozen runpy>"))
 
 
 def _inside_libraries(frame: Frame, caller: Frame) -> bool:
-    return _imports(frame, caller) or (is_library(frame.file) and is_library(caller.file))
+    return _runs_modules(frame, caller) or (_foreign(frame) and _foreign(caller))
+
+
+def _foreign(frame: Frame) -> bool:
+    """Return whether a call is a library's, or one inside the interpreter."""
+    return is_library(frame.file) or _INTERPRETER.match(frame.file) is not None
