@@ -16,7 +16,7 @@ Python stacks were watched: what is seen in nine tenths of a window is taken to 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
@@ -272,20 +272,23 @@ def tables(weighted: Iterable[StackSplit], seconds: float, native: Natives = Map
         )
         for place, own, total in _most(by_function.hottest())
     )
-    line_rows = (
-        LineRow(
+    return Tables(tuple(function_rows), tuple(_line_rows(by_line, lines, seconds, native)))
+
+
+def _line_rows(
+    places: _Places[Frame], hottest: list[_Ranked[Frame]], seconds: float, native: Natives
+) -> Iterator[LineRow]:
+    for frame, own, total in _most(hottest):
+        yield LineRow(
             frame.file,
             frame.line,
             frame.name,
             own / seconds,
             total / seconds,
-            by_line.states(frame),
-            by_line.total_states(frame),
+            places.states(frame),
+            places.total_states(frame),
             _parts(native.get(frame, {})),
         )
-        for frame, own, total in _most(lines)
-    )
-    return Tables(tuple(function_rows), tuple(line_rows))
 
 
 def _by_function(native: Natives) -> Mapping[tuple[str, str], Mapping[tuple[str, str], float]]:
