@@ -96,6 +96,18 @@ def test_main_thread_seen_without_frames_was_read_torn() -> None:
     assert first.stack == second.stack == SPANS[0].stack
 
 
+def test_a_stack_that_begins_in_the_midst_of_others_was_read_torn() -> None:
+    """`step` is called by the module everywhere else; a root of its own, never called by another, stays."""
+    torn = [event("E", LOAD, 2e6), event("E", MODULE, 2e6), event("B", STEP, 2e6), event("B", LOAD, 2e6)]
+    back = [event("E", LOAD, 2.5e6), event("E", STEP, 2.5e6), event("B", MODULE, 2.5e6), event("B", LOAD, 2.5e6)]
+    first, second, *rest = spans_of([*KNOWN[:3], *torn, *back, *KNOWN[3:]])
+    assert (first.start, first.end, second.start, second.end) == (1, 2.5, 2.5, 3)
+    assert first.stack == second.stack == SPANS[0].stack
+    assert rest == SPANS[1:]
+    own = [{**one, "name": "at_exit"} if one["name"] == "step" else one for one in [*torn, *back]]
+    assert Frame("at_exit", *STEP[1:]) in [span.stack[0] for span in spans_of([*KNOWN[:3], *own, *KNOWN[3:]])]
+
+
 def test_names_are_made_printable_and_short() -> None:
     names = ["\x1b]0;owned\x07", "x" * 10_000, "a\u202eb", "<lambda>", "f.<locals>.<listcomp>", "naïve_名前"]
     events = [event("B", ROOT, 0), *(event("B", (name, "/e\x1bvil.py", 1), 0) for name in names), event("E", ROOT, 1e6)]

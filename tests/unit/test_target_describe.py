@@ -198,7 +198,7 @@ def test_the_library_tells_a_free_threaded_python(tmp_path: Path) -> None:
 def test_a_version_that_nothing_tells_is_cut_short_or_none() -> None:
     extension = ["/x/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so"]
     assert python_version(os.getpid(), "/opt/app", extension) == "3.12"
-    assert python_version(os.getpid(), "", [], "/usr/bin/python3.14t") == "3.14t"
+    assert python_version(os.getpid(), "", [], "/usr/bin/python3.99t") == "3.99t"
     assert python_version(os.getpid(), "/opt/app", ["/x/site-packages/torch/lib/libtorch.so"]) is None
 
 

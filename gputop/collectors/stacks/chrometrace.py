@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -156,7 +157,7 @@ class _Thread:
         """Close what was left open, as in a file that was cut off, and return all spans."""
         if at > self._since:
             self._keep(at)
-        return self._spans
+        return _mended(self._spans)
 
     def _close_down_to(self, raw: _Raw) -> None:
         """Close a frame whose callees were never closed."""
@@ -172,6 +173,29 @@ class _Thread:
         elif label and label.name == _MAIN and self._spans:
             self._spans[-1] = self._spans[-1]._replace(end=at)
         self._since = at
+
+
+def _mended(spans: list[Span]) -> list[Span]:
+    """Let the stack before last on where a thread's was read torn.
+
+    Such a one begins with a function out of the midst of others, as when a generator was left while its callers were
+    being read.
+    """
+    time: dict[tuple[str, str], float] = defaultdict(float)
+    for span in spans:
+        time[span.stack[0][:2]] += span.end - span.start
+    if len(time) < 2:
+        return spans
+    first = max(time, key=time.__getitem__)
+    within = {frame[:2] for span in spans if span.stack[0][:2] == first for frame in span.stack[1:]}
+    within.discard(first)
+    mended: list[Span] = []
+    for span in spans:
+        if span.stack[0][:2] not in within:
+            mended.append(span)
+        elif mended:
+            mended[-1] = mended[-1]._replace(end=span.end)
+    return mended
 
 
 def _label(root: _Raw) -> Label | None:
