@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputop.collectors.native.urgency import Urgency
+from gputop.collectors.native.urgency import Urgency, be_ordinary
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +63,16 @@ def test_a_policy_that_somebody_chose_is_kept() -> None:
     assert os.sched_getscheduler(0) == os.SCHED_BATCH
     urgency.end()
     assert os.sched_getscheduler(0) == os.SCHED_BATCH
+
+
+def test_a_child_that_is_forked_in_the_midst_of_a_stop_is_not_urgent() -> None:
+    if not _is_allowed():
+        pytest.skip("real-time priority is not allowed here")
+    urgency = Urgency()
+    urgency.begin()
+    child = os.fork()
+    if child == 0:
+        be_ordinary()
+        os._exit(os.sched_getscheduler(0))
+    urgency.end()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == os.SCHED_OTHER

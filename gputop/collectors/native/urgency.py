@@ -37,3 +37,9 @@ class Urgency:
         if self._begun:
             os.sched_setscheduler(0, os.SCHED_OTHER, self._usual)
             self._begun = False
+
+
+def be_ordinary() -> None:
+    """Give up an urgency that was inherited: a child may be forked while a stop is under way."""
+    if os.sched_getscheduler(0) == os.SCHED_RR:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
