@@ -203,9 +203,9 @@ def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classi
     for stack, seconds in pieces:
         ready = seconds * (1.0 - starved)
         known, places = _places(result, peek, stack)
-        leaf = peek.frame or (stack[-1] if stack else None)
-        if native or (native is not None and leaf):
-            places.append(result.calls(leaf, native).seen)
+        # The stack of that time may be another line's: only the frame that the look itself read has its native calls.
+        if native is not None and (peek.frame or (native and not stack)):
+            places.append(result.calls(peek.frame, native).seen)
         what = classify(seen, known)
         for doing in places:
             doing[what] += ready
