@@ -229,16 +229,17 @@ def _read_all(reading: Iterable[tuple[Symbols, int]], cache: SymbolCache | None)
         total += _image_bytes(table)
         if total > _AT_A_TIME and total > _image_bytes(table):
             return
-        _hand_over(_read_one(table.image, cache), fd)
+        _read_one(table.image, fd, cache)
 
 
-def _read_one(image: Image, cache: SymbolCache | None) -> bytes:
-    """Read a table, and keep it for the next time if it took long and the file is still the same."""
+def _read_one(image: Image, fd: int, cache: SymbolCache | None) -> None:
+    """Read a table and hand it over; keep it for the next time if it took long and the file is still the same."""
     identity, started = image.identity(), time.process_time()
     table = table_of(image)
-    if cache and identity and time.process_time() - started > _WORTH_KEEPING_S and identity == image.identity():
+    took = time.process_time() - started
+    _hand_over(table, fd)
+    if cache and identity and took > _WORTH_KEEPING_S and identity == image.identity():
         cache.store(identity, table)
-    return table
 
 
 def _hand_over(table: bytes, fd: int) -> None:
