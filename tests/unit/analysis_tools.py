@@ -70,18 +70,32 @@ def session(cores: int = 4) -> Session:
     return Session(ROOT, 1.7e9, "box", cores, "0.1")
 
 
-def peeks(tid: int, seen: Sequence[Seen], pid: int = PID, period: float = 0.02, starved: float = 0.0) -> PeekBatch:
-    """Return looks every `period` seconds, each `starved` seconds of it without a CPU."""
+def peeks(
+    tid: int,
+    seen: Sequence[Seen],
+    pid: int = PID,
+    period: float = 0.02,
+    starved: float = 0.0,
+    frames: Sequence[Frame] = (),
+) -> PeekBatch:
+    """Return looks every `period` seconds, each `starved` seconds of it without a CPU, and the frame it read."""
     observations = tuple(dict.fromkeys(observation for _, _, observation in seen))
     samples = []
-    for start, end, observation in seen:
+    for place, (start, end, observation) in enumerate(seen):
         count = max(1, round((end - start) / period))
         length = (end - start) / count
         samples += [
-            PeekSample(start + length * (number + 1), tid, observations.index(observation), length, starved)
+            PeekSample(
+                start + length * (number + 1),
+                tid,
+                observations.index(observation),
+                length,
+                starved,
+                place if frames else -1,
+            )
             for number in range(count)
         ]
-    return PeekBatch(pid, 0.0, 0.0, observations, tuple(samples), {tid: f"comm{tid}"})
+    return PeekBatch(pid, 0.0, 0.0, observations, tuple(samples), {tid: f"comm{tid}"}, frames=tuple(frames))
 
 
 def looks(tid: int, rows: Sequence[tuple[float, Observation, Frame | None]], period: float = 0.02) -> PeekBatch:

@@ -36,7 +36,7 @@ def store() -> Store:
     """A main thread that decodes (3 s of computing, 3 s of a lock) and steps (4 s waiting for the GPU), a helper that
     computes for 2 s of 10, and a parked one."""
     return stored(
-        peeks(PID, [(0, 3, PYTHON), (3, 6, LOCK), (6, 10, SYNC)]),
+        peeks(PID, [(0, 3, PYTHON), (3, 6, LOCK), (6, 10, SYNC)], frames=(DECODE, DECODE, STEP)),
         stacks(PID, [(0, 6, (MAIN, DECODE)), (6, 10, (MAIN, STEP))]),
         peeks(101, [(0, 2, NATIVE), (2, 10, LOCK)]),
         stacks(101, [(0, 2, (Frame("helper", "h.py", 5),)), (2, 10, WORKER)], name="helper"),

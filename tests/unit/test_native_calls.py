@@ -244,7 +244,8 @@ def test_a_lines_time_by_the_native_functions_it_called() -> None:
 
 
 def test_call_paths_go_on_below_the_python_line() -> None:
-    store = stored(peeks(PID, [(0, 6, GRIND), (6, 10, PYTHON)]), stacks(PID, [(0, 10, (MAIN, STEP))]))
+    read = peeks(PID, [(0, 6, GRIND), (6, 10, PYTHON)], frames=(STEP, STEP))
+    store = stored(read, stacks(PID, [(0, 10, (MAIN, STEP))]))
     (main,) = call_tree(store, WINDOW).children
     (step,) = main.children
     (call,) = step.children
@@ -256,6 +257,13 @@ def test_call_paths_go_on_below_the_python_line() -> None:
     parts = list(merged(store, KEY, WINDOW, thread_states(store, KEY, WINDOW).stacks))
     assert sum(sum(part.time.values()) for part in parts) == pytest.approx(10.0), "no time is lost or made"
     assert all(CUT not in part.stack for part in parts)
+
+
+def test_a_stack_of_about_that_time_has_no_native_calls() -> None:
+    """It may be another line's: only a look that read the frame itself tells."""
+    store = stored(peeks(PID, [(0, 10, GRIND)]), stacks(PID, [(0, 10, (MAIN, STEP))]))
+    (main,) = call_tree(store, WINDOW).children
+    assert [child.children for child in main.children] == [()]
 
 
 def test_functions_stay_pythons_where_there_is_python() -> None:
