@@ -35,7 +35,7 @@ CUDA_CALLS: tuple[tuple[str, str], ...] = (
     ("copy_async", r"cu(da)?Memcpy\w*(DtoD|AtoA|Peer|Batch)\w*Async|cu(da)?MemPrefetch"),
     ("copy", r"cu(da)?Memcpy"),
     ("graph", r"cu(da)?(Graph|Stream(Begin|End)Capture)"),
-    ("launch", r"cu(da)?(Launch|Memset)"),
+    ("launch", r"cu(da)?(Launch|Memset)|__cuda(Push|Pop)Call"),
     ("free", r"cu(da)?(Mem)?Free(Host|Array)?(?!Async|Host|Array)|cuMemHostUnregister|cudaHostUnregister"),
     ("alloc", r"cu(da)?(Mem(Alloc|Free|Host|Create|Map|Unmap|Release|Address|SetAccess|Pool)|Malloc|Free|Host|Array)"),
     ("module_load", r"cu(Module|Library|Link|Kernel|Func)|cuda(Func|Library)"),

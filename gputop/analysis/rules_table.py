@@ -109,7 +109,10 @@ RULES: tuple[Rule, ...] = (
     Rule("gpu-lock", "lock", "cuda", running=False, call=_ANY_CALL, syscalls=FUTEX),
     Rule("gpu-driver-thread", "idle", "driver", running=False, only="cuda"),
     Rule("gpu-device", "gpu_wait", "sync", running=False, waits_on=words("nvidia")),
-    Rule("gpu-internal", "gpu_api", "other", running=True, home=words("cuda")),
+    Rule("gpu-internal", "gpu_api", "other", running=True, only="cuda"),
+    Rule("gpu-compile-driver", "native", "compile", running=True, home=words("cuda"), near=words("gpu_compiler")),
+    # A call into CUDA has a name, once the names have been read: without it (or its frame) it may wait or not.
+    Rule("gpu-nameless", "unknown", "nameless", running=True, home=words("cuda")),
     # Collectives, and the threads that serve them.
     Rule("comm-helper", "idle", "helper", running=False, near=words("comm_helper")),
     Rule("nccl", "comm", "nccl", near=words("nccl_call")),

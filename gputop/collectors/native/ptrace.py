@@ -194,11 +194,11 @@ class Tracer:
             if outcome is Outcome.TAKEN:
                 yield asked.pid, tid
 
-    def sweep(self, ours: int) -> None:
+    def sweep(self, ours: bool) -> None:
         """Let go whatever else is stopped by us: a thread that executes another program changes its id.
 
         Args:
-            ours: a child process of ours that must not be waited for here, 0 when there is none.
+            ours: there are children of ours that must not be waited for here.
         """
         while not ours:
             self._relax()

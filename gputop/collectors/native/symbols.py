@@ -36,6 +36,8 @@ _MAX_NESTING = 8
 _COUNT = struct.Struct("<Q")
 #: Bytes of images that one child reads the symbols of: the driver's do not wait for those of torch.
 _AT_A_TIME = 1 << 28
+#: Images above this size take long: torch's take a second, the driver's, of 100 MB, a tenth.
+_LARGE = 1 << 27
 #: CPU seconds and wall seconds that reading tables may take before it is given up.
 _READ_CPU_S, _READ_WALL_S = 60, 120
 #: CPU seconds that reading a table has to take for it to be kept on disk.
@@ -57,6 +59,11 @@ class Symbols:
         self._addresses: Sequence[int] = ()
         self._sizes: Sequence[int] = ()
         self._names: Sequence[int] = ()
+
+    @property
+    def large(self) -> bool:
+        """Will reading it take long?"""
+        return _image_bytes(self) > _LARGE
 
     def install(self, table: memoryview) -> None:
         """Take the table that `table_of` has made; an empty one means that the file has none."""

@@ -51,7 +51,8 @@ class Worker:
         self._commands_fd = commands
         stack = StackCopy()
         self._tools = Tools(arch, ModuleTable(arch.elf_machine), stack, Tracer(arch, stack), Unwinder(arch))
-        self._symbols = SymbolReader()
+        # The driver's few names must not wait for the hundred thousands of torch's.
+        self._symbols = {large: SymbolReader() for large in (False, True)}
         self._pace = Pace(50.0, 0.01)
         self._processes: dict[int, Process] = {}
         self._waiting: deque[Draft] = deque()
@@ -73,7 +74,8 @@ class Worker:
                     self._agenda.add(again, action)
                 if self._tools.tracer.pending:
                     self._late()
-        self._symbols.close()
+        for reader in self._symbols.values():
+            reader.close()
 
     def _sleep(self, seconds: float) -> None:
         """Wait until something is due, a command comes, or a thread stops that was asked to."""
@@ -151,9 +153,10 @@ class Worker:
 
     def _tidy(self, now: float) -> float:
         """Have symbols read, send what waited for them, let go what was forgotten."""
-        self._symbols.poll()
-        self._symbols.read(self._tools.modules.waiting())
-        self._tools.tracer.sweep(self._symbols.child)
+        for large, reader in self._symbols.items():
+            reader.poll()
+            reader.read(table for table in self._tools.modules.waiting() if table.large == large)
+        self._tools.tracer.sweep(any(reader.child for reader in self._symbols.values()))
         self._send(now)
         return now + _TIDY_S
 

@@ -136,6 +136,8 @@ def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str
     limit = [watchdog, "--signal=INT", f"{PATIENCE_S:g}s"]
     done = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", commands])
     outcome = re.search(r"^gputop: (\w+)$", done.stdout, re.MULTILINE)
+    if outcome is None and "extended state" in done.stderr:
+        raise SnapshotError("this gdb cannot write all registers of this machine's processor", "install a newer gdb")
     if outcome is None and done.returncode != _TIMED_OUT:
         raise _refused(done.stderr)
     if outcome is None or outcome[1] == "missed":
@@ -181,6 +183,11 @@ def _gdb_script(at: Mapping[str, int], wish: str) -> Iterator[str]:
     yield f"if (unsigned long) $pc != {at[_MALLOC]:#x}"
     yield r"echo gputop: missed\n"
     yield "else"
+    # Where a gdb cannot write all registers (older ones on newer processors, some containers), it could not put them
+    # back after a call, and the program would go on with wrong ones. Here it fails first, with nothing changed.
+    yield "if $_isvoid($ymm0) == 0"
+    yield "set $ymm0 = $ymm0"
+    yield "end"
     yield f"set $text = ((unsigned long (*)(unsigned long)) {at[_MALLOC]:#x})({len(data)})"
     # As an argument a string would need malloc's symbol.
     yield f"set {{char [{len(data)}]}} $text = {{{', '.join(map(str, data))}}}"
