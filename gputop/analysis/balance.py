@@ -47,20 +47,20 @@ def _factors(tally: Tally) -> Mapping[Function, float]:
     own = {function: time * whole / found for function, time in own.items()}
     gains = {function: _gain(told[function], own[function], whole, tally.looks) for function in told if told[function]}
     losses = {function: max(0.0, told[function] - own[function]) for function in told}
-    part = sum(gains.values()) / (sum(losses.values()) or 1.0)
+    part = min(sum(gains.values()) / (sum(losses.values()) or 1.0), 1.0)
     moved = {function: gains.get(function, 0.0) - part * losses[function] for function in told}
-    return {function: 1 + time / told[function] for function, time in moved.items() if time}
+    return {function: 1 + time / told[function] for function, time in moved.items() if time and told[function]}
 
 
 def _compared(tally: Tally) -> tuple[dict[Function, float], dict[Function, float]]:
-    """Return each function's seconds by the stacks at the times of looks, and by the looks' own frames."""
+    """Return each function's seconds by the stacks, and by the looks' own frames."""
     told: dict[Function, float] = defaultdict(float)
     own: dict[Function, float] = defaultdict(float)
     for entry in tally.stacks.values():
         if entry.stack:
-            function, seen = entry.stack[-1][:2], sum(entry.seen.values())
-            told[function] += seen + sum(entry.beside.values())
-            own[function] += seen
+            function = entry.stack[-1][:2]
+            told[function] += entry.seconds
+            own[function] += sum(entry.seen.values())
     for frame, beside in tally.lines.items():
         if frame[:2] in told:
             own[frame[:2]] += sum(beside.values())
@@ -68,7 +68,7 @@ def _compared(tally: Tally) -> tuple[dict[Function, float], dict[Function, float
 
 
 def _gain(told: float, own: float, whole: float, looks: int) -> float:
-    """Return the seconds that a function lacks, less half a standard deviation of what looks can tell."""
+    """Return the seconds that a function lacks, less a standard deviation of what looks can tell."""
     share = min(own / whole, 1.0)
-    lacking = own - told - 0.5 * whole * sqrt(share * (1 - share) / looks)
+    lacking = own - told - whole * sqrt(share * (1 - share) / looks)
     return min(max(lacking, 0.0), (_MOST - 1) * told)
