@@ -92,14 +92,26 @@ def add_peeks(
     seen: list[tuple[float, Observation]],
     seconds: float,
     starved: Mapping[int, float] | None = None,
+    frame: tuple[Observation, Frame] | None = None,
 ) -> None:
-    """Add one batch of looks at (time since START); the i-th had no CPU for starved[i] seconds."""
+    """Add one batch of looks at (time since START); the i-th had no CPU for starved[i] seconds.
+
+    `frame` is the Python frame that the looks with that observation have read.
+    """
     observations = tuple(dict.fromkeys(observation for _, observation in seen))
     samples = tuple(
-        PeekSample(START + at, tid, observations.index(observation), seconds, (starved or {}).get(i, 0.0))
+        PeekSample(
+            START + at,
+            tid,
+            observations.index(observation),
+            seconds,
+            (starved or {}).get(i, 0.0),
+            0 if frame and observation == frame[0] else -1,
+        )
         for i, (at, observation) in enumerate(seen)
     )
-    into.add(PeekBatch(PID, samples[0].time - seconds, samples[-1].time, observations, samples, {tid: "python"}))
+    start, end, names = samples[0].time - seconds, samples[-1].time, {tid: "python"}
+    into.add(PeekBatch(PID, start, end, observations, samples, names, frames=frame[1:] if frame else ()))
 
 
 def add_machine(into: Store, at: float, cores: tuple[float, ...] = (0.9, 0.1, 0.2, 0.0)) -> None:
@@ -124,7 +136,7 @@ def story() -> Store:
     add_stacks(made, PID, [(0.0, 0.6, (MAIN, STEP, LOAD)), (0.6, 0.95, (MAIN, STEP))])
     add_stacks(made, PID, [(1.05, 1.5, (MAIN, STEP, SYNC)), (1.5, 2.0, (MAIN, SYNC))])
     looks = [(0.02 * i, COMPUTING if i <= 50 else WAITING) for i in range(1, 101)]
-    add_peeks(made, PID, looks, 0.02, {10: 0.005})
+    add_peeks(made, PID, looks, 0.02, {10: 0.005}, (WAITING, SYNC))
     for at in (0.5, 1.0, 1.5, 2.0):
         add_machine(made, at)
     made.add(Note(START, "gpu", "gpm", "GPM is not supported", "use a newer GPU"))

@@ -14,7 +14,7 @@ from gputop.model import ProcessInfo
 from gputop.target import code
 
 #: This process, as if started after every file that a test will write.
-ME = ProcessInfo(os.getpid(), 1, time.time() + 86_400, ("python",))
+ME = ProcessInfo(os.getpid(), 1, time.time() + 86_400, ("python",), python="3.12")
 
 
 def _file(tmp_path: Path, text: str | bytes, name: str = "job.py") -> Path:
