@@ -1,45 +1,76 @@
-"""The time of functions whose stacks cannot be read well is corrected by looks, and only then."""
+"""Time that stacks which could not be read have lost is given back where looks find it, and nowhere else."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from gputop.analysis import hot
-from gputop.model import Frame, Observation, Window
+from gputop.analysis.split import thread_states
+from gputop.model import Window
 from gputop.store import ThreadKey
 from tests.unit.analysis_tools import DECODE, MAIN, PID, PYTHON, STEP, looks, stacks, stored
 
-KEY, WINDOW = ThreadKey(PID, PID), Window(0, 10)
+KEY = ThreadKey(PID, PID)
+_LENGTH = 0.02
 
 
-def _self_shares(decode_by_stacks: float, decode_by_looks: float) -> dict[str, float]:
-    """Return functions' shares where stacks give DECODE the end of each second, and looks its beginning."""
-    segments = [
-        segment
-        for second in range(10)
-        for segment in (
-            (second, second + 1 - decode_by_stacks, (MAIN, STEP)),
-            (second + 1 - decode_by_stacks, second + 1, (MAIN, DECODE)),
-        )
+def _step(inside: list[bool], read: list[bool]) -> float:
+    """Return the share of STEP, where looks see `inside` and stacks show `read`, look by look."""
+    count = len(inside)
+    rows = [(_LENGTH * (number + 1), PYTHON, STEP if yes else DECODE) for number, yes in enumerate(inside)]
+    stood = [
+        (_LENGTH * number, _LENGTH * (number + 1), (MAIN, STEP if yes else DECODE)) for number, yes in enumerate(read)
     ]
-    rows: list[tuple[float, Observation, Frame | None]] = []
-    for number in range(1, 501):
-        inside = (number - 1) % 50 / 50 < decode_by_looks
-        rows.append((number / 50, PYTHON, DECODE if inside else STEP))
-    store = stored(looks(PID, rows), stacks(PID, segments))
-    return {row.name: row.self_share for row in hot.functions(store, [KEY], WINDOW)}
+    whole = count * _LENGTH
+    split = thread_states(stored(looks(PID, rows), stacks(PID, stood)), KEY, Window(0, whole))
+    shares = {stack[-1]: sum(time.values()) / whole for stack, time in split.stacks}
+    assert sum(shares.values()) == pytest.approx(1.0)
+    return shares[STEP]
 
 
-def test_what_stacks_miss_is_given_back() -> None:
-    shares = _self_shares(decode_by_stacks=0.1, decode_by_looks=0.4)
-    assert shares["decode"] == pytest.approx(0.4, abs=0.03), "less a standard deviation of 500 looks"
-    assert sum(shares[name] for name in ("decode", "step")) == pytest.approx(1.0, abs=1e-6)
+def _drawn(share: float, count: int, seed: int) -> list[bool]:
+    chance = random.Random(seed)
+    return [chance.random() < share for _ in range(count)]
 
 
-def test_a_seldom_function_that_looks_meet_at_other_times_is_not_multiplied() -> None:
-    shares = _self_shares(decode_by_stacks=0.06, decode_by_looks=0.08)
-    assert shares["decode"] == pytest.approx(0.07, abs=0.015)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_function_whose_stacks_fail_gets_its_time_back(seed: int) -> None:
+    inside = _drawn(0.4, 400, seed)
+    read = [yes and got for yes, got in zip(inside, _drawn(0.6, 400, seed + 100), strict=True)]
+    seen, told = sum(inside) / 400, sum(read) / 400
+    assert told < seen - 0.1
+    # all but a standard deviation of what 400 looks can tell
+    assert _step(inside, read) == pytest.approx(seen - 0.0245, abs=0.001)
 
 
-def test_scatter_alone_changes_nothing() -> None:
-    assert _self_shares(decode_by_stacks=0.3, decode_by_looks=0.32)["decode"] == pytest.approx(0.3, abs=1e-6)
+def test_few_looks_change_nothing() -> None:
+    inside = _drawn(0.6, 50, 1)
+    read = [yes and got for yes, got in zip(inside, _drawn(0.3, 50, 2), strict=True)]
+    assert _step(inside, read) == pytest.approx(sum(read) / 50)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_scatter_of_looks_moves_little(seed: int) -> None:
+    """Two streams that see the same share at different moments: the result is between them, near the stacks."""
+    inside = _drawn(0.3, 250, seed)
+    read = [number % 10 < 3 for number in range(250)]
+    scatter = abs(sum(inside) / 250 - 0.3)
+    assert abs(_step(inside, read) - 0.3) <= max(0.0, scatter - 0.0289) + 0.001
+
+
+def test_a_seldom_function_that_few_looks_meet_at_its_time_is_not_multiplied() -> None:
+    """No look falls on the 6 % that stacks give to it; of the other looks 8 % find it."""
+    rows = [
+        (_LENGTH * (number + 1), PYTHON, STEP if number % 50 < 4 else DECODE)
+        for number in range(500)
+        if number % 50 < 47
+    ]
+    stood = [
+        part
+        for second in range(10)
+        for part in ((second, second + 0.94, (MAIN, DECODE)), (second + 0.94, second + 1, (MAIN, STEP)))
+    ]
+    split = thread_states(stored(looks(PID, rows), stacks(PID, stood)), KEY, Window(0, 10))
+    shares = {stack[-1]: sum(time.values()) / 10 for stack, time in split.stacks}
+    assert shares[STEP] == pytest.approx(0.07, abs=0.015)
