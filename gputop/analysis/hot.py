@@ -92,21 +92,22 @@ def with_native(store: Store, splits: Iterable[tuple[ThreadKey, Split, bool]], w
     ]
 
 
-def watched(store: Store, keys: Iterable[ThreadKey], window: Window, looked: float = 0.0) -> float:
-    """Return for how many seconds of the window Python stacks were watched.
+def watched(store: Store, splits: Mapping[ThreadKey, Split], window: Window) -> float:
+    """Return for how many seconds of the window Python stacks were watched, which is what shares are of.
 
-    Arguments:
-        looked: seconds that a thread was looked at, which count where there were no stacks; its length is the last
-            resort.
+    No thread has more: its last stack may end a sample later than py-spy's window. Where there are no stacks, the time
+    looked at counts; the window's length is the last resort.
     """
-    covered = max((store.stacks_cover(pid, window) for pid in {key.pid for key in keys}), default=0.0)
-    return covered or looked or window.seconds
+    covered = max((store.stacks_cover(pid, window) for pid in {key.pid for key in splits}), default=0.0)
+    if covered:
+        return max(covered, *(sum(sum(time.values()) for _, time in split.stacks) for split in splits.values()))
+    return max((split.seconds for split in splits.values() if split.stacks), default=0.0) or window.seconds
 
 
 def _tables(store: Store, keys: Sequence[ThreadKey], window: Window, headline: ThreadKey | None) -> Tables:
     splits = _of(store, keys, window, headline)
-    looked = max((split.seconds for split, _ in splits if split.stacks), default=0.0)
-    return tables(weigh(splits), watched(store, keys, window, looked))
+    watched_s = watched(store, {key: split for key, (split, _) in zip(keys, splits, strict=True)}, window)
+    return tables(weigh(splits), watched_s)
 
 
 def functions(

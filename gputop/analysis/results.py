@@ -122,6 +122,14 @@ class FlameNode:
 
 
 @dataclass(frozen=True, slots=True)
+class CallTree:
+    """The call tree of a window; shares are of `seconds`, those that stacks were watched for."""
+
+    root: FlameNode
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One step of the timeline: the headline thread's states (empty = not looked at)."""
 
@@ -211,7 +219,6 @@ class Summary:
         host, cpu: the newest reading of the machine, and the window's means; None when there is none.
         gpus, gpus_at: the newest reading of the GPUs in the window, and its time (0 when there is none).
         ended, gone: pid to exit code (None when not known) of the processes that ended, and to what they were.
-        watched_s: seconds that the shares of functions and lines are of: the window, as far as stacks were watched.
         energy_j, efficiency: GPU index to the energy used in the window, and to what limited the GPU in it.
     """
 
@@ -235,4 +242,3 @@ class Summary:
     gone: Mapping[int, ProcessInfo] = field(default_factory=dict)
     stack: Stack = ()
     cpu: CpuUse | None = None
-    watched_s: float = 0.0

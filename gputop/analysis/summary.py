@@ -14,7 +14,7 @@ from gputop.analysis.findings import OWN_POOL
 from gputop.analysis.gpus import efficiency, energy
 from gputop.analysis.hot import Natives, Tables
 from gputop.analysis.notes import folded
-from gputop.analysis.results import CpuUse, FlameNode, FunctionRow, Headline, Summary, ThreadRow
+from gputop.analysis.results import CallTree, CpuUse, FunctionRow, Headline, Summary, ThreadRow
 from gputop.analysis.split import ON_CPU, Split, thread_states, without_python
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
 from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Window
@@ -58,9 +58,7 @@ def summarise(
     Raises:
         ValueError: the store has no session yet.
     """
-    session = store.session
-    if session is None:
-        raise ValueError("nothing can be summed up before the session is known")
+    session = _session(store)
     tiles.of(store).turn()
     processes = _processes(store, session, window)
     watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone, native)
@@ -87,9 +85,14 @@ def summarise(
         notes=folded(store.notes()),
         gone=store.gone(),
         stack=_newest_stack(store, watched.head, window),
-        watched_s=watched.seconds,
         cpu=_cpu_use(hosts),
     )
+
+
+def _session(store: Store) -> Session:
+    if store.session is None:
+        raise ValueError("nothing can be summed up before the session is known")
+    return store.session
 
 
 def _facts(
@@ -120,15 +123,14 @@ def call_tree(
     *,
     alone: bool = False,
     min_share: float = 0.0005,
-) -> FlameNode:
+) -> CallTree:
     """Return the call tree of a window; arguments as for `summarise`, and `min_share` as for `hot.flame`."""
-    session = store.session
-    if session is None:
-        raise ValueError("nothing can be summed up before the session is known")
+    session = _session(store)
     splits, rows = _threads(store, window)
     head = headline_key(rows, _processes(store, session, window), ThreadKey(*thread) if thread else None)
     chosen = ((key, split, key == head) for key, split in splits.items() if key == head or not alone)
-    return hot.tree(hot.with_native(store, chosen, window), min_share)
+    root = hot.tree(hot.with_native(store, chosen, window), min_share)
+    return CallTree(root, hot.watched(store, {head: splits[head]} if head else splits, window))
 
 
 def _newest_stack(store: Store, head: ThreadKey | None, window: Window) -> Stack:
@@ -162,7 +164,6 @@ class _Watched(NamedTuple):
     """What the threads did; `head` is the headline's, `helper` the autograd thread that works for it, `alone` the
     tables of its thread only, when asked for.
 
-    Shares in the tables are of `seconds`.
     """
 
     rows: tuple[ThreadRow, ...]
@@ -172,7 +173,6 @@ class _Watched(NamedTuple):
     tables: Tables
     alone: Tables
     callers: tuple[FunctionRow, ...]
-    seconds: float
 
 
 def _processes(store: Store, session: Session, window: Window) -> tuple[ProcessInfo, ...]:
@@ -190,7 +190,7 @@ def _watched(
 ) -> _Watched:
     splits, rows = _threads(store, window)
     head = headline_key(rows, processes, chosen)
-    seconds = hot.watched(store, [head] if head else splits, window, splits[head].seconds if head else 0.0)
+    seconds = hot.watched(store, {head: splits[head]} if head else splits, window)
     weighed = hot.weigh(_chosen(splits, head))
     natives = _natives(store, [head] if alone and head else splits, head, window) if native else {}
     tables = hot.tables(weighed, seconds, {} if alone else natives)
@@ -198,7 +198,7 @@ def _watched(
     helper = backward.worker(rows, head) if head else None
     headline = _headline(rows[head], splits[head], splits[helper] if helper else None) if head else None
     callers = hot.callers(weighed, seconds)
-    return _Watched(tuple(rows.values()), head, helper, headline, tables, own, callers, seconds)
+    return _Watched(tuple(rows.values()), head, helper, headline, tables, own, callers)
 
 
 def _natives(store: Store, keys: Iterable[ThreadKey], head: ThreadKey | None, window: Window) -> Natives:

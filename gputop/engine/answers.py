@@ -15,7 +15,7 @@ from gputop.model import Session, Window
 from gputop.store import Store
 
 if TYPE_CHECKING:
-    from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary
+    from gputop.analysis.results import CallTree, Column, GpuHistory, Summary
     from gputop.snapshot.flight import Saved
     from gputop.snapshot.kineto.request import Options
     from gputop.snapshot.kineto.route import Route
@@ -57,7 +57,7 @@ class Answers(ABC):
 
         return summarise(self.store, window, columns=columns, thread=thread, alone=alone, native=native)
 
-    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
+    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> CallTree:
         """Return the call tree of a window; costs some milliseconds of CPU."""
         from gputop.analysis.summary import call_tree
 

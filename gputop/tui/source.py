@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gputop.analysis.results import Column, FlameNode, GpuHistory, Summary, Window
+from gputop.analysis.results import CallTree, Column, GpuHistory, Summary, Window
 from gputop.model import Session
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Source(Protocol):
         functions that Python's lines called.
         """
 
-    def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
+    def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> CallTree:
         """Return the call tree of a window; may be slow."""
 
     def strips(self, window: Window, threads: Sequence[Thread], steps: int) -> Mapping[Thread, tuple[Column, ...]]:

@@ -10,6 +10,7 @@ from gputop.model import NA, ProcessInfo, Value
 
 NO_GPU = NA("uses no GPU that the driver tells of")
 _UNTOLD = NA("the driver does not tell the memory of a process")
+_UNREAD = NA("no GPU could be read")
 _NOT_READ = NA("not read yet")
 
 
@@ -85,5 +86,7 @@ def _gpu_bytes(summary: Summary, process: ProcessInfo) -> Value:
     held = [amount for gpu in summary.gpus for pid, amount in gpu.target.by_process if pid in pids]
     if held:
         return sum(held)
+    if all(gpu.error for gpu in summary.gpus):
+        return _UNREAD
     uses = [gpu.target for gpu in summary.gpus if gpu.target.present]
     return _UNTOLD if uses and not any(use.by_process for use in uses) else NO_GPU

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gputop.analysis.efficiency import assess
 from gputop.analysis.results import (
+    CallTree,
     Column,
-    FlameNode,
     FunctionRow,
     GpuHistory,
     Headline,
@@ -47,6 +47,7 @@ from gputop.snapshot.kineto.request import Options
 from gputop.snapshot.kineto.route import Route
 from gputop.target.code import Code
 from tests.fakes.program import CALLS, STACK, code_of
+from tests.fakes.verdicts import BOUND, STARVED
 
 EPOCH = 1_700_000_000.0
 
@@ -85,30 +86,6 @@ _FUNCTIONS = (
     ),
     ("<listcomp>", "/home/ada/train/data.py", 60, 0.003, 0.003, {"python": 1.0}),
 )
-
-STARVED = Verdict(
-    "gpu-starved",
-    "GPU starved",
-    "idle 72 % of the last 60 s: MainThread spends 41 % in decode_image (data.py:31)",
-    evidence=(
-        "the GPU ran a kernel in 28 % of the last 60 s",
-        "MainThread computed in 68 % of it: native 46 %, Python 18 %, GPU calls 4 %",
-        "decode_image (data.py:31) alone took 41 %",
-        "no data loader worker was seen",
-    ),
-    advice=(
-        "decode in worker processes: DataLoader(num_workers=8, persistent_workers=True)",
-        "decode on the GPU: torchvision.io.decode_jpeg(device='cuda')",
-        "cache decoded images when they fit in memory",
-    ),
-)
-BOUND = Verdict(
-    "gpu-bound",
-    "GPU bound",
-    "busy 97 % of the last 60 s; MainThread waits for it 91 %",
-    advice=("nothing to mend on the CPU side; look at kernels: press s",),
-)
-
 
 _RANKS = tuple(
     ProcessInfo(4500 + rank, 4121, EPOCH, ("python", "train.py"), "", "train.py", "3.12.3", (), rank, rank)
@@ -208,10 +185,8 @@ class FakeSource:
     def terminate(self) -> None:
         self.asked.append("terminate")
 
-    # ------------------------------------------------------------------------------------------- summary
-
-    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> FlameNode:
-        return CALLS
+    def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> CallTree:
+        return CallTree(CALLS, CALLS.total)
 
     def strips(
         self, window: Window, threads: Sequence[tuple[int, int]], steps: int

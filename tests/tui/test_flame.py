@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 
-from gputop.analysis.results import FlameNode, Summary
+from gputop.analysis.results import CallTree, FlameNode
 from gputop.model import Frame, Window
 from gputop.tui import flamegraph
 from gputop.tui.app import GputopApp
@@ -203,7 +202,7 @@ async def test_clicks_choose_and_zoom() -> None:
 
 async def test_a_window_that_cannot_be_summed_up_says_so() -> None:
     class Broken(FakeSource):
-        def flame(self, *_: object, **__: object) -> FlameNode:
+        def flame(self, *_: object, **__: object) -> CallTree:
             raise ValueError("no such window")
 
     async with running(Broken(), size=(120, 30)) as (app, pilot):
@@ -234,20 +233,10 @@ async def test_libraries_fold_into_the_call_that_enters_them() -> None:
         await until(pilot, lambda: "_conv_forward" in page(app))
 
 
-async def test_shares_are_of_the_same_time_as_in_the_table() -> None:
+async def test_shares_are_of_the_time_that_stacks_were_watched_for() -> None:
     class Watched(FakeSource):
-        def summary(
-            self,
-            window: Window,
-            columns: int,
-            thread: Thread | None = None,
-            *,
-            alone: bool = False,
-            native: bool = False,
-        ) -> Summary:
-            return replace(
-                super().summary(window, columns, thread, alone=alone, native=native), watched_s=2 * CALLS.total
-            )
+        def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> CallTree:
+            return CallTree(CALLS, 2 * CALLS.total)
 
     async with running(Watched(), size=(120, 30)) as (app, pilot):
         await pilot.press("F")
@@ -264,8 +253,8 @@ async def test_what_only_runs_modules_is_left_out() -> None:
     tree = grown((((runpy, module, bootstrap), 4.0, {"python": 1.0}),))
 
     class Importing(FakeSource):
-        def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> FlameNode:
-            return tree
+        def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> CallTree:
+            return CallTree(tree, tree.total)
 
     async with running(Importing(), size=(100, 20)) as (app, pilot):
         await pilot.press("F")

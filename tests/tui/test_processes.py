@@ -40,6 +40,9 @@ def test_memory_on_all_gpus_is_summed_and_found_under_the_pid_of_another_namespa
     untold = rows(replace(summary, gpus=silent))[0].gpu_bytes
     assert isinstance(untold, NA)
     assert untold != NO_GPU
+    without = rows(replace(summary, gpus=()))[0].gpu_bytes
+    assert isinstance(without, NA)
+    assert without != NO_GPU
 
 
 def test_a_process_that_is_its_own_parent_is_shown_once() -> None:

@@ -11,7 +11,8 @@ from gputop.model import Window
 from gputop.tui.panels import marks, timeline
 from gputop.tui.screens.compare import Compare
 from gputop.tui.screens.overview import Overview
-from tests.fakes.source import BOUND, FakeSource
+from tests.fakes.source import FakeSource
+from tests.fakes.verdicts import BOUND
 from tests.tui.running import page, running, still, text, until
 
 

@@ -178,7 +178,7 @@ def test_a_wait_names_the_programs_own_function() -> None:
 
 
 def test_call_paths_of_a_program_without_python(native: Store) -> None:
-    root = call_tree(native, WINDOW)
+    root = call_tree(native, WINDOW).root
     (main,) = root.children
     assert [(child.frame.file, round(child.total, 4)) for child in main.children] == [
         ("app", 6.0),
@@ -246,7 +246,7 @@ def test_a_lines_time_by_the_native_functions_it_called() -> None:
 def test_call_paths_go_on_below_the_python_line() -> None:
     read = peeks(PID, [(0, 6, GRIND), (6, 10, PYTHON)], frames=(STEP, STEP))
     store = stored(read, stacks(PID, [(0, 10, (MAIN, STEP))]))
-    (main,) = call_tree(store, WINDOW).children
+    (main,) = call_tree(store, WINDOW).root.children
     (step,) = main.children
     (call,) = step.children
     (grind,) = call.children
@@ -262,7 +262,7 @@ def test_call_paths_go_on_below_the_python_line() -> None:
 def test_a_stack_of_about_that_time_has_no_native_calls() -> None:
     """It may be another line's: only a look that read the frame itself tells."""
     store = stored(peeks(PID, [(0, 10, GRIND)]), stacks(PID, [(0, 10, (MAIN, STEP))]))
-    (main,) = call_tree(store, WINDOW).children
+    (main,) = call_tree(store, WINDOW).root.children
     assert [child.children for child in main.children] == [()]
 
 

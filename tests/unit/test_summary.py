@@ -358,6 +358,17 @@ def test_one_thread_alone_or_all_threads_work() -> None:
     assert alone.verdict == together.verdict, "what is listed does not change what is said"
 
 
+def test_no_thread_has_more_than_all_of_the_time() -> None:
+    """Its last stack ends a sample later than py-spy's window, from which the time watched is told."""
+    late = replace(stacks(PID, [(0, 4, (MAIN, DECODE)), (4, 10, (MAIN, STEP))]), end=9.5)
+    store = stored(peeks(PID, [(0, 10, PYTHON)]), late)
+    rows = {row.name: row for row in summarise(store, WINDOW).functions}
+    assert rows["main"].total_share == pytest.approx(1.0)
+    assert rows["decode"].self_share == pytest.approx(0.4)
+    tree = call_tree(store, WINDOW)
+    assert tree.root.total / tree.seconds == pytest.approx(1.0)
+
+
 def test_the_newest_stack_is_that_of_the_windows_end() -> None:
     store = _two_threads()
     assert summarise(store, WINDOW).stack == (MAIN, STEP)
@@ -367,8 +378,8 @@ def test_the_newest_stack_is_that_of_the_windows_end() -> None:
 
 def test_the_call_tree_follows_the_choice_of_threads() -> None:
     store = _two_threads()
-    assert {child.frame for child in call_tree(store, WINDOW).children} == {HELP, MAIN}
-    (main,) = call_tree(store, WINDOW, alone=True).children
+    assert {child.frame for child in call_tree(store, WINDOW).root.children} == {HELP, MAIN}
+    (main,) = call_tree(store, WINDOW, alone=True).root.children
     assert main.frame == MAIN
     assert main.total == pytest.approx(10.0)
     assert [child.frame for child in main.children] == [DECODE, STEP]

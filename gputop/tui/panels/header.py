@@ -76,7 +76,7 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
     left = _joined([fact for fact in chosen if not fact.right], dot)
     right = _joined([fact for fact in chosen if fact.right], dot)
     room = width - sum(len(text) for text, _ in (*left, *right)) - _MARGINS
-    shown = fit(command, min(room, len(command)), scene.glyphs.ellipsis) if room > 0 else ""
+    shown = _fitting(scene, command, room)
     return [
         line(
             ((" ", "text/bar"), (shown, "strong/bar!b"), ("  ", "text/bar"), *left),
@@ -85,6 +85,14 @@ def _draw(scene: Scene, width: int, height: int) -> list[Line]:
             (" ", "text/bar"),
         )
     ]
+
+
+def _fitting(scene: Scene, command: str, room: int) -> str:
+    """Return as much of the command as fits; what a long folder would push out says more than the folder."""
+    program, *arguments = scene.session.root.cmdline or (command,)
+    if len(command) > room:
+        command = " ".join((program.rpartition("/")[2] or program, *arguments))
+    return fit(command, min(room, len(command)), scene.glyphs.ellipsis) if room > 0 else ""
 
 
 def _chosen(facts: list[_Fact], room: int) -> list[_Fact]:

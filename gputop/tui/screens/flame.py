@@ -94,16 +94,16 @@ class Flame(Sheet[None]):
         if moved_on and time.monotonic() - self._asked_at < _EVERY:
             return
         self._asked, self._asked_at, self._busy = question, time.monotonic(), True
-        spawn("flame", lambda: self._answer(question, summary.watched_s))
+        spawn("flame", lambda: self._answer(question))
 
-    def _answer(self, question: _Question, watched: float) -> None:
+    def _answer(self, question: _Question) -> None:
         try:
             tree = self._gputop.scene.source.flame(question.window, question.thread, alone=question.alone)
-            tree = _seen_as(tree, question)
+            root = _seen_as(tree.root, question)
         except Exception as error:  # shown to the user: a fault in analysis must not end the screen
             self._gputop.later(self._take, None, f"this window has no call tree: {error!r}")
         else:
-            self._gputop.later(self._take, tree, "", watched or tree.total)
+            self._gputop.later(self._take, root, "", tree.seconds)
 
     def _take(self, tree: FlameNode | None, fault: str, whole: float = 0.0) -> None:
         """Show an answer; `whole` is what shares are of, the same as in the table."""
