@@ -10,14 +10,16 @@ from gputop.model import HostBatch, known
 
 
 def facts(hosts: Sequence[HostBatch]) -> CpuFacts | None:
-    """Return who had the CPUs; None when no reading tells."""
+    """Return who had the CPUs; None when no reading tells, or not what the target used."""
     read = [host for host in hosts if host.cores]
     if not read:
         return None
     limits = read[-1].limits
     machine = len(read[-1].cores)
     allowed = numbers(limits.allowed, machine) if limits else list(range(machine))
-    mine = known(mean(host.target_cpu for host in read)) or 0.0
+    mine = known(mean(host.target_cpu for host in read))
+    if mine is None:
+        return None
     used = sum(_at(host.cores, allowed) for host in read) / len(read)
     everywhere = sum(sum(host.cores) for host in read) / len(read)
     elsewhere = machine - len(allowed) - (everywhere - used)

@@ -93,7 +93,7 @@ class Facts:
         stack_samples, stack_failed: reads of Python stacks, and how many of them failed.
         cpus: the target's share of the CPUs; None when that was not read.
         backward: share of the headline thread's time that its autograd thread told (`analysis.backward`).
-        unreadable: why the headline thread could not be looked into, as most looks at it said; empty when it could.
+        unreadable: why the headline thread could not be looked into, as the newest look said; empty when it could.
     """
 
     window: Window

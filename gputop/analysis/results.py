@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gputop.analysis.efficiency import Efficiency
+from gputop.analysis.states import COMPUTE, GPU_WAIT, WORKED_FOR, groups
 from gputop.model import CostBatch, Frame, GpuReading, HostBatch, Note, ProcessInfo, Session, Stack, Value
 from gputop.model import Window as Window
 
@@ -35,6 +36,13 @@ class ThreadRow:
     cpu: Value
     states: States
     detail: Mapping[str, float]
+
+    @property
+    def works(self) -> float:
+        """Return the share of its time in which it computes or uses the GPU, by threads of its own too, as far as is
+        known."""
+        sums = groups(dict(self.states))
+        return sums[COMPUTE] + sums[GPU_WAIT] + sum(self.detail.get(kind, 0.0) for kind in WORKED_FOR)
 
 
 @dataclass(frozen=True, slots=True)

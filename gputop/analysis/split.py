@@ -74,7 +74,7 @@ def thread_states(
         native: whether its process is `without_python`, where the caller knows.
     """
     kept = tiles.of(store)
-    alone = without_python(store, key.pid, window) if native is None else native
+    alone = without_python(store, (key.pid,), window)[key.pid] if native is None else native
     tally = kept.tally(store, key, window, native=alone)
     seen = split(tally, kept.classified, cpu)
     if seen.stacks or not alone:
@@ -93,12 +93,14 @@ def merged(store: Store, key: ThreadKey, window: Window, stacks: Iterable[StackS
         yield from _hung(stack, time, below.values()) if below else (StackSplit(stack, time),)
 
 
-def without_python(store: Store, pid: int, window: Window) -> bool:
-    """Tell whether a process is known to run no Python in a window, so that its native calls tell of its code."""
+def without_python(store: Store, pids: Iterable[int], window: Window) -> dict[int, bool]:
+    """Tell which processes are known to run no Python in a window, so that their native calls tell of their code."""
     session = store.session
-    known = (*store.processes(inf), *store.gone().values(), *((session.root,) if session else ()))
-    process = next((process for process in known if process.pid == pid), None)
-    return process is not None and process.python is None and not store.stacks_cover(pid, window)
+    known = (*((session.root,) if session else ()), *store.gone().values(), *store.processes(inf))
+    processes = {process.pid: process for process in known}
+    return {
+        pid: pid in processes and processes[pid].python is None and not store.stacks_cover(pid, window) for pid in pids
+    }
 
 
 def split(tally: Tally, classify: Classify, cpu: Cpu | None = None) -> Split:

@@ -47,6 +47,10 @@ STATES: tuple[State, ...] = (
 BY_ID = {state.id: state for state in STATES}
 
 
+#: Kinds of waiting in which others work for a thread, and what it does where no look was possible but it was on a CPU.
+WORKED_FOR = ("lock.pool", "lock.autograd", "unknown.on_cpu")
+
+
 def groups(states: dict[str, float]) -> dict[str, float]:
     """Sum states (shares or seconds) into the four groups."""
     sums = dict.fromkeys((COMPUTE, GPU_WAIT, OTHER_WAIT, IDLE), 0.0)

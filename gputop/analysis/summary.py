@@ -10,12 +10,11 @@ from gputop.analysis import backward, cpus, diagnose, hot, roles, tiles, timelin
 from gputop.analysis.cost import COST_OVER_S, own_cost
 from gputop.analysis.curves import Rows, by_gpu
 from gputop.analysis.facts import Facts, GpuFacts, mean
-from gputop.analysis.findings import OWN_POOL
 from gputop.analysis.gpus import efficiency, energy
 from gputop.analysis.hot import Natives, Tables
 from gputop.analysis.notes import folded
 from gputop.analysis.results import CallTree, CpuUse, FunctionRow, Headline, Summary, ThreadRow
-from gputop.analysis.split import ON_CPU, Split, thread_states, without_python
+from gputop.analysis.split import Split, thread_states, without_python
 from gputop.analysis.states import COMPUTE, GPU_WAIT, IDLE, OTHER_WAIT, groups
 from gputop.model import NA, GpuReading, HostBatch, ProcessInfo, Session, Stack, Window
 from gputop.store import Cpu, Store, ThreadKey
@@ -211,7 +210,7 @@ def _threads(store: Store, window: Window) -> tuple[dict[ThreadKey, Split], dict
     kept, cpu = tiles.of(store), store.cpu(window)
     keys = sorted({*store.threads(window), *cpu})
     gpu = kept.look_for_gpu(store, window, cpu)
-    native = {pid: without_python(store, pid, window) for pid in {key.pid for key in keys}}
+    native = without_python(store, {key.pid for key in keys}, window)
     splits = {key: thread_states(store, key, window, cpu.get(key), native[key.pid]) for key in keys}
     if kept.gpu and not gpu:  # the last thread may have told what the first one waits for
         splits = {key: thread_states(store, key, window, cpu.get(key), native[key.pid]) for key in keys}
@@ -242,17 +241,9 @@ def _row(store: Store, key: ThreadKey, split: Split, cpu: Cpu | None) -> ThreadR
     )
 
 
-def works(row: ThreadRow) -> float:
-    """Return the share of a thread's time in which it computes or uses the GPU, by threads of its own too, as far as is
-    known."""
-    sums = groups(dict(row.states))
-    by_others = row.detail.get(OWN_POOL, 0.0) + row.detail.get(backward.WAITING.detail, 0.0)
-    return sums[COMPUTE] + sums[GPU_WAIT] + by_others + row.detail.get(ON_CPU.detail, 0.0)
-
-
 def _at_it(row: ThreadRow) -> float:
     """Return the share of its time that a thread works, or would if it had a CPU and the GIL."""
-    return works(row) + row.states.get("starved", 0.0) + row.states.get("gil", 0.0)
+    return row.works + row.states.get("starved", 0.0) + row.states.get("gil", 0.0)
 
 
 def headline_key(
@@ -272,10 +263,10 @@ def headline_key(
     main = ThreadKey(processes[0].pid, processes[0].pid)
     if main in rows:  # a child that lived for a moment worked all of its life
         looked_at = [key for key in looked_at if rows[key].seconds >= _LASTED * rows[main].seconds]
-    busiest = max(looked_at or rows, key=lambda key: (_at_it(rows[key]), works(rows[key])), default=None)
+    busiest = max(looked_at or rows, key=lambda key: (_at_it(rows[key]), rows[key].works), default=None)
     if busiest is None or main not in rows:
         return busiest
-    own, most = works(rows[main]), _at_it(rows[busiest])
+    own, most = rows[main].works, _at_it(rows[busiest])
     if own >= _RESTS:
         return main
     return _slowest_rank(rows, processes) or (busiest if most >= own + _CLEARLY_MORE else main)

@@ -10,7 +10,6 @@ from gputop.analysis.efficiency import Efficiency
 from gputop.analysis.results import FunctionRow, Headline, NativePart, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
-from gputop.analysis.summary import works
 from gputop.model import NA, GpuReading, Note, Value
 
 #: Shares below this are not worth a reader's second.
@@ -136,7 +135,7 @@ def _threads(rows: tuple[ThreadRow, ...], root: int) -> Iterator[str]:
     if not rows:
         return
     yield "threads"
-    ranked = sorted(rows, key=lambda row: (not (row.main and row.pid == root), -row.seconds * works(row)))
+    ranked = sorted(rows, key=lambda row: (not (row.main and row.pid == root), -row.seconds * row.works))
     for row in ranked[:_THREADS]:
         name = row.name[:28] if row.pid == root else f"{row.name[:18]} · {row.pid}"
         yield f"  {name:<28} {row.role:<10} cpu {_share(row.cpu, 5.1)}  {_shares(row.states)}"
@@ -173,17 +172,13 @@ def _gpu(gpu: GpuReading, found: Efficiency | None) -> str:
     if gpu.error:
         return f"gpu {gpu.index}  {gpu.name}: {gpu.error}"
     used, total, own = gpu.metric("memory_used_bytes"), gpu.metric("memory_total_bytes"), gpu.target.sm
-    mine = f"this process {_share(own)} of its SMs" if gpu.used else f"this process: {_why(own)}"
+    mine = f"this process: {own.reason}" if isinstance(own, NA) else f"this process {_share(own)} of its SMs"
     limit = f"; {found.title}: {found.evidence}" if found and gpu.used else ""
     return (
         f"gpu {gpu.index}  {gpu.name}: busy {_share(gpu.metric('utilization'))}, {mine}, "
         f"memory {_gib(used)} of {_gib(total)}, "
         f"{_value(gpu.metric('power_w'), '{:.0f} W')}, {_value(gpu.metric('temperature_c'), '{:.0f} °C')}{limit}"
     )
-
-
-def _why(value: Value) -> str:
-    return value.reason if isinstance(value, NA) else "uses it"
 
 
 def _notes(summary: Summary) -> Iterator[str]:

@@ -14,13 +14,13 @@ from pathlib import Path
 from gputop.errors import SnapshotError
 from gputop.model import ProcessInfo, Window
 from gputop.snapshot import flight, formats, sampled, write
-from gputop.snapshot.flight import Saved, Wait
+from gputop.snapshot.flight import HandsOff, Saved, Wait
 from gputop.snapshot.kineto import directory, merge, shoot
 from gputop.snapshot.kineto.directory import Shared
 from gputop.snapshot.kineto.request import LONGEST_S, Options
 from gputop.snapshot.kineto.route import READY, Policy, Route, availability
 from gputop.snapshot.kineto.settled import imports_are_over, is_launcher, profiles_itself
-from gputop.snapshot.kineto.shoot import Consent, HandsOff, Trace
+from gputop.snapshot.kineto.shoot import Consent, Trace
 from gputop.snapshot.shot import Shot, session_of
 from gputop.snapshot.write import Progress
 from gputop.store import Store

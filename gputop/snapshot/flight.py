@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ _LOOK_EVERY_S = 0.1
 
 #: Waits until a monotonic time; returns False when the snapshot should end now (quit, target gone).
 Wait = Callable[[float], bool]
+
+#: Makes what is open while nothing of ours traces the target: there can be one tracer only.
+HandsOff = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)

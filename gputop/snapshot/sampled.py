@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from gputop.analysis import tiles
 from gputop.snapshot import counters, tracks
 from gputop.snapshot.shot import Shot
 from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
@@ -73,6 +74,7 @@ def events(shot: Shot, axis: Axis, pids: Mapping[int, int]) -> Iterator[str]:
         pid = pids.get(process.pid, process.pid)
         yield metadata("process_name", pid, 0, name=process.name or "process")
         yield metadata("process_labels", pid, 0, labels=" ".join(process.cmdline))
+    gpu = tiles.of(shot.store).look_for_gpu(shot.store, shot.window)
     for position, key in enumerate(shot.threads()):
         pid = pids.get(key.pid, key.pid)
         name = f"{shot.store.name(key)} ({key.tid})"
@@ -82,7 +84,7 @@ def events(shot: Shot, axis: Axis, pids: Mapping[int, int]) -> Iterator[str]:
         )
         yield from _track(
             list(named_track(pid, STATES_TID + key.tid, f"{name} states", 2 * position - 999)),
-            tracks.state_track(shot, key, pid, axis),
+            tracks.state_track(shot, key, pid, axis, gpu=gpu),
         )
 
 

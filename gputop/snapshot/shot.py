@@ -55,7 +55,7 @@ class Shot:
 
     def stacks(self, key: ThreadKey) -> Iterator[Segment]:
         """Return a thread's stacks in order of time: Python's; of a program without Python, its native calls."""
-        if not without_python(self.store, key.pid, self.window):
+        if not without_python(self.store, (key.pid,), self.window)[key.pid]:
             return self.store.segments(key, self.window)
         return segments(self.store.peeks(key, self.window), tiles.of(self.store).called)
 

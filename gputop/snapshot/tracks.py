@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gputop.analysis import rules, tiles
+from gputop.analysis import rules
 from gputop.model import NativeFrame, Observation, Stack
 from gputop.snapshot.shot import Shot, place, steps
 from gputop.snapshot.track_ids import STACKS_TID, STATES_TID
@@ -71,12 +71,14 @@ def stack_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[st
         yield ",\n".join(events)
 
 
-def state_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis) -> Iterator[str]:
-    """Yield what a thread was doing, a slice for each stretch in one state with one native chain."""
+def state_track(shot: Shot, key: ThreadKey, pid: int, axis: Axis, *, gpu: bool) -> Iterator[str]:
+    """Yield what a thread was doing, a slice for each stretch in one state with one native chain.
+
+    `gpu`: the program uses one.
+    """
     offset = axis.us(0.0)
     track = f'"pid":{pid},"tid":{STATES_TID + key.tid},"ts":'
     bodies: dict[tuple[str, str, Observation], str] = {}
-    gpu = tiles.of(shot.store).look_for_gpu(shot.store, shot.window)
     for doing in doings(shot.store.peeks(key, shot.window), shot.store.segments(key, shot.window), gpu):
         what = doing.state, doing.kind, doing.observation
         body = bodies.get(what)

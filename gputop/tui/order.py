@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 #: A row overtakes the one above it when its value is larger by a tenth and half a point (of 1.0).
 _RATIO, _MARGIN = 1.10, 0.005
-#: Rows that have been out of order in so many pictures are put right.
+#: Two neighbours that have been out of order in so many pictures change places.
 _PATIENCE = 4
 
 
@@ -16,7 +17,7 @@ class Order:
     def __init__(self) -> None:
         self._keys: list[tuple[str, ...]] = []
         self._of = ""
-        self._untidy = 0
+        self._late: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
 
     def settle(self, values: Mapping[tuple[str, ...], float], of: str) -> list[tuple[str, ...]]:
         """Return the keys of `values`, largest first with hysteresis; a new meaning (`of`) sorts afresh."""
@@ -29,13 +30,16 @@ class Order:
         return self._keys
 
     def _put_right(self, keys: list[tuple[str, ...]], values: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:
-        """Sort what stays out of order: values that only sway have changed places again by then."""
-        tidy = sorted(keys, key=lambda key: -values[key])
-        self._untidy = self._untidy + 1 if tidy != keys else 0
-        if self._untidy <= _PATIENCE:
-            return keys
-        self._untidy = 0
-        return tidy
+        """Exchange neighbours that stay out of order: values that only sway have changed places again by then."""
+        self._late = {
+            (above, below): self._late.get((above, below), 0) + 1
+            for above, below in pairwise(keys)
+            if values[below] > values[above]
+        }
+        for place, pair in enumerate(pairwise(tuple(keys))):
+            if self._late.get(pair, 0) > _PATIENCE:
+                keys[place : place + 2] = keys[place + 1], keys[place]
+        return keys
 
 
 def _inserted(

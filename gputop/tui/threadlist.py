@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from gputop.analysis.results import ThreadRow
-from gputop.analysis.states import BY_ID, COMPUTE, GPU_WAIT, groups
+from gputop.analysis.states import BY_ID
 from gputop.model import known
 from gputop.tui.cells import percent
 
@@ -32,17 +32,11 @@ SORTS: dict[str, Callable[[ThreadRow], tuple[object, ...]]] = {
     "pid": lambda row: (row.pid, row.tid),
     "tid": lambda row: (row.tid,),
     "cpu": lambda row: (-round(known(row.cpu) or 0.0, 2), row.pid, row.tid),
-    "doing": lambda row: (-round(works(row), 2), row.pid, row.tid),
+    "doing": lambda row: (-round(row.works, 2), row.pid, row.tid),
 }
 
 #: A row of the list: a thread, or the head of a group.
 Entry = ThreadRow | str
-
-
-def works(row: ThreadRow) -> float:
-    """Return the share of its time in which a thread computes or uses the GPU."""
-    shares = groups(dict(row.states))
-    return shares[COMPUTE] + shares[GPU_WAIT]
 
 
 def holds(row: ThreadRow, text: str) -> bool:
@@ -60,7 +54,7 @@ def grouped(threads: Sequence[ThreadRow]) -> list[Entry]:
     entries: list[Entry] = []
     for role, rows in groupby(threads, lambda row: row.role):
         members = list(rows)
-        idle = sum(works(row) < 0.01 for row in members)
+        idle = sum(row.works < 0.01 for row in members)
         words = f", {'all' if idle == len(members) else idle} waiting all the time" if idle else ""
         entries += [f"{GROUPS.get(role, role)}: {len(members)}{words}", *members]
     return entries

@@ -12,7 +12,7 @@ from gputop.tui.bars import Parts, bar, in_order, stack
 from gputop.tui.cells import Line, Span, fit, line, percent
 from gputop.tui.panels.base import rule
 from gputop.tui.source import Thread
-from gputop.tui.threadlist import SORTS, Entry, holds, most, works
+from gputop.tui.threadlist import SORTS, Entry, holds, most
 from gputop.tui.view import Scene
 
 #: Columns of the mark, role, ids, CPU use, and of the words at the end.
@@ -103,7 +103,7 @@ def drawn(scene: Scene, entry: Entry, look: Look) -> Line:
     key = (entry.pid, entry.tid)
     back = "/select" if key == look.selected else ""
     found = look.needle and holds(entry, look.needle)
-    tone = "accent" if found else "strong" if entry.main or works(entry) >= 0.01 else "dim"
+    tone = "accent" if found else "strong" if entry.main or entry.works >= 0.01 else "dim"
     shape = look.columns
     ids = f" {fit(entry.role, _ROLE - 1)}{entry.pid:>{_ID}}{entry.tid:>{_ID}}" if shape.ids else ""
     spans: list[Span] = [

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gputop.errors import SnapshotError, ptrace_remedy
-from gputop.snapshot.flight import Wait
+from gputop.snapshot.flight import HandsOff, Wait
 from gputop.snapshot.kineto import exports
 from gputop.snapshot.kineto.detect import Torch, owner
 from gputop.snapshot.kineto.directory import Shared
@@ -43,29 +43,33 @@ def with_interpreter(pid: int, shared: Shared, variables: Mapping[str, str], wai
     Raises:
         SnapshotError: it was refused, the main thread did not come round to it, or Kineto is in use already.
     """
-    script = _write_script(shared, variables)
+    script = _write_script(pid, shared, variables)
     interpreter = os.readlink(f"/proc/{pid}/exe")
     done = _run_as_owner(pid, [interpreter, "-I", "-S", "-c", _REMOTE_EXEC, str(pid), script])
     if done.returncode != 0:
         raise _refused(done.stderr)
-    _await_script(shared, wait)
+    _await_script(pid, shared, wait)
 
 
-def _write_script(shared: Shared, variables: Mapping[str, str]) -> str:
-    """Write what the target is to run, and return its path there."""
+def _write_script(pid: int, shared: Shared, variables: Mapping[str, str]) -> str:
+    """Write what the target is to run, and return its path there. The ranks of a job share the directory."""
     text = _PAYLOAD.read_text(encoding="utf-8")
-    call = f"\n_gputop_enable({shared.inside + '/status'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
-    return shared.write("enable.py", text + call)
+    call = f"\n_gputop_enable({f'{shared.inside}/{_status(pid)}'!r}, {dict(variables)!r})\ndel _gputop_enable\n"
+    return shared.write(f"enable-{pid}.py", text + call)
 
 
-def _await_script(shared: Shared, wait: Wait) -> None:
+def _status(pid: int) -> str:
+    return f"status-{pid}"
+
+
+def _await_script(pid: int, shared: Shared, wait: Wait) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while not shared.exists("status"):
+    while not shared.exists(_status(pid)):
         if time.monotonic() > deadline or not wait(time.monotonic() + 0.05):
             raise SnapshotError(
                 "the program's main thread is inside native code and did not run the script in time", "try again later"
             )
-    with os.fdopen(shared.open("status"), encoding="utf-8") as status:
+    with os.fdopen(shared.open(_status(pid)), encoding="utf-8") as status:
         _judge(status.read(200))
 
 
@@ -113,12 +117,16 @@ def _judge(outcome: str) -> None:
         raise SnapshotError(f"torch tracing could not be switched on: {outcome[:200]}", "take a sampled trace")
 
 
-def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str], wait: Wait) -> None:
+def with_gdb(
+    pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str], wait: Wait, hands_off: HandsOff
+) -> None:
     """Have gdb ask the target's interpreter to run our script at its next bytecode (`Py_AddPendingCall`).
 
     gdb only puts the request in, at a moment when some thread is about to allocate memory and so holds no lock of
     malloc. Nothing of torch or CUDA is called there: that thread may be deep inside the driver.
     gdb loads no symbols (that would take seconds): all addresses are ours.
+
+    `hands_off` keeps our own tracers away meanwhile.
 
     Raises:
         SnapshotError: gdb may not attach, no thread allocated memory in time, or Kineto is in use already.
@@ -128,13 +136,15 @@ def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str
     gdb, watchdog = shutil.which("gdb"), shutil.which("timeout")
     if not libc or not python or gdb is None or watchdog is None:
         raise SnapshotError("torch tracing could not be switched on: its entry points were not found", "update Python")
-    wish = _WISH.format(script=_write_script(shared, variables))
-    commands = shared.write("enable.gdb", "\n".join(_gdb_script(libc | python, wish)))
+    wish = _WISH.format(script=_write_script(pid, shared, variables))
+    commands = shared.write(f"enable-{pid}.gdb", "\n".join(_gdb_script(libc | python, wish)))
     settings = [word for setting in _GDB_SETTINGS for word in ("-iex", f"set {setting}")]
     # A watchdog of its own, not ours: were gdb killed, its breakpoint would stay in the target and end it. An
     # interrupted gdb takes it out and detaches; it does not pass the signal on.
     limit = [watchdog, "--signal=INT", f"{PATIENCE_S:g}s"]
-    done = _run_as_owner(pid, [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", commands])
+    command = [*limit, gdb, "-nx", "-batch", "-readnever", *settings, "-p", str(pid), "-x", commands]
+    with hands_off():
+        done = _run_as_owner(pid, command)
     outcome = re.search(r"^gputop: (\w+)$", done.stdout, re.MULTILINE)
     if outcome is None and "extended state" in done.stderr:
         raise SnapshotError("this gdb cannot write all registers of this machine's processor", "install a newer gdb")
@@ -142,7 +152,7 @@ def with_gdb(pid: int, torch: Torch, shared: Shared, variables: Mapping[str, str
         raise _refused(done.stderr)
     if outcome is None or outcome[1] == "missed":
         raise SnapshotError("the program did nothing during which tracing could be switched on", "try again later")
-    _await_script(shared, wait)
+    _await_script(pid, shared, wait)
 
 
 #: Exit code of timeout(1) when the time was over.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from gputop import procfs
 from gputop.errors import SnapshotError
 from gputop.model import ProcessInfo
-from gputop.snapshot.flight import Wait
+from gputop.snapshot.flight import HandsOff, Wait
 from gputop.snapshot.kineto import directory, enable
 from gputop.snapshot.kineto.client import DaemonProcess
 from gputop.snapshot.kineto.detect import owner, polling, same_namespace
@@ -24,8 +24,6 @@ from gputop.snapshot.write import Progress
 
 #: Asked before anything is run inside the target; gets the question, answers it.
 Consent = Callable[[str], bool]
-#: Makes what is open while nothing of ours traces the target: there can be one tracer only.
-HandsOff = Callable[[], AbstractContextManager[None]]
 
 #: A polling process without any of these has done nothing with torch while it was recorded (torchrun's launcher).
 _WORK = re.compile(rb'"cat": "(cpu_op|cuda_runtime|cuda_driver|kernel|gpu_memcpy)"')
@@ -82,8 +80,7 @@ def record(
     polls_there = route.torch.polling == shared.inside
     try:
         _check_room(shared, options)
-        with hands_off() if off else nullcontext():
-            switched = _switched_on(off, shared, wait, progress)
+        switched = _switched_on(off, shared, wait, progress, hands_off)
         polls_there = polls_there or bool(switched)
         address = shared.inside if polls_there else route.torch.polling or ""
         chosen = [process for process in processes if process in switched or _polls(process.pid, address)]
@@ -110,7 +107,7 @@ def _check_room(shared: Shared, options: Options) -> None:
 
 
 def _switched_on(
-    off: Sequence[tuple[ProcessInfo, Route]], shared: Shared, wait: Wait, progress: Progress
+    off: Sequence[tuple[ProcessInfo, Route]], shared: Shared, wait: Wait, progress: Progress, hands_off: HandsOff
 ) -> list[ProcessInfo]:
     """Switch polling on in each process and return those where it is on now.
 
@@ -121,7 +118,7 @@ def _switched_on(
     switched: list[ProcessInfo] = []
     for process, route in off:
         try:
-            _switch_on(process.pid, route, shared, wait, progress)
+            _switch_on(process.pid, route, shared, wait, progress, hands_off)
             switched.append(process)
         except SnapshotError as error:
             failures.append(error)
@@ -130,14 +127,14 @@ def _switched_on(
     return switched
 
 
-def _switch_on(pid: int, route: Route, shared: Shared, wait: Wait, progress: Progress) -> None:
+def _switch_on(pid: int, route: Route, shared: Shared, wait: Wait, progress: Progress, hands_off: HandsOff) -> None:
     assert route.torch is not None
     variables = directory.polling_variables(shared, _environ(pid))
     progress("switching torch tracing on")
     if route.kind == INTERPRETER:
         enable.with_interpreter(pid, shared, variables, wait)
     else:
-        enable.with_gdb(pid, route.torch, shared, variables, wait)
+        enable.with_gdb(pid, route.torch, shared, variables, wait, hands_off)
 
 
 def _environ(pid: int) -> dict[str, str]:
@@ -216,6 +213,6 @@ def _clean(shared: Shared, before: set[str], polls_there: bool) -> None:
     """Remove what a shot left; the directory itself stays while the target polls there."""
     if polls_there:
         for name in set(os.listdir(shared.descriptor)) - before:
-            if name.startswith(("shot-", "enable.", "status")):
+            if name.startswith(("shot-", "enable-", "status-")):
                 shared.remove(name)
     shared.close(keep=polls_there)
