@@ -36,7 +36,7 @@ class Company:
 
     def others(self) -> int:
         """Return how many others there are now."""
-        if self._place < 0:
+        if self._held is None:
             return 0
         return sum(self._taken(place) for place in range(_PLACES) if place != self._place)
 
@@ -54,6 +54,7 @@ class Company:
         self._place = -1
         if self._held is not None:
             self._held.close()
+            self._held = None
 
     def _take(self, held: socket.socket) -> int:
         for place in range(_PLACES):

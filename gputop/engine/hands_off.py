@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,22 +26,27 @@ class Sharing:
         self._collectors = collectors
         self._wanted: tuple[ProcessInfo, ...] = ()
         self._apart = False
+        self._telling = threading.Lock()  # the engine follows new children while a snapshot keeps hands off
 
     def follow(self, processes: tuple[ProcessInfo, ...]) -> None:
         """Look at these processes from now on."""
-        self._wanted = processes
-        self._tell()
+        with self._telling:
+            self._wanted = processes
+            self._tell()
 
     @contextmanager
     def hands_off(self) -> Iterator[None]:
         """Let go of every process; look at them again afterwards."""
-        self._apart = True
-        self._tell()
+        self._stand(apart=True)
         try:
             _await(self._free)
             yield
         finally:
-            self._apart = False
+            self._stand(apart=False)
+
+    def _stand(self, *, apart: bool) -> None:
+        with self._telling:
+            self._apart = apart
             self._tell()
 
     def _tell(self) -> None:

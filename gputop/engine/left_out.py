@@ -21,26 +21,30 @@ class LeftOut:
 
     def __init__(self) -> None:
         self._windows: dict[tuple[int, Frame], int] = {}
+        self._looked: set[tuple[int, Frame]] = set()
         self._told = False
 
     def note(self, batch: Batch) -> Note | None:
         """Take a batch in; returns a note once something is found to be left out."""
         if isinstance(batch, PeekBatch):
             for frame in batch.frames:
-                if _cut(frame) and len(self._windows) < _MOST:
-                    self._windows.setdefault((batch.pid, frame._replace(line=0)), 0)
+                key = batch.pid, frame._replace(line=0)
+                if _cut(frame) and (key in self._windows or len(self._windows) < _MOST):
+                    self._windows.setdefault(key, 0)
+                    self._looked.add(key)
         elif isinstance(batch, StackBatch) and self._windows and batch.segments and not self._told:
             return self._missing(batch)
         return None
 
     def _missing(self, batch: StackBatch) -> Note | None:
         seen = {frame._replace(line=0) for stack in batch.stacks for frame in stack}
-        for (pid, frame), windows in self._windows.items():
-            if pid == batch.pid:
-                self._windows[pid, frame] = -_WINDOWS if frame in seen else windows + 1
-                if windows + 1 >= _WINDOWS:
-                    self._told = True
-                    return Note(batch.end, "stacks", "long-names", _what(frame), "give it a shorter name")
+        for key in [key for key in self._looked if key[0] == batch.pid]:
+            self._looked.remove(key)
+            _, frame = key
+            self._windows[key] = -_WINDOWS if frame in seen else self._windows[key] + 1
+            if self._windows[key] >= _WINDOWS:
+                self._told = True
+                return Note(batch.end, "stacks", "long-names", _what(frame), "give it a shorter name")
         return None
 
 

@@ -24,7 +24,7 @@ def notes(*batches: PeekBatch | StackBatch) -> list[Note]:
 
 
 def test_a_function_that_only_looks_see_is_named_once() -> None:
-    (note,) = notes(looks(LONG, OUTER), *(window(OUTER) for _ in range(9)))
+    (note,) = notes(*(batch for _ in range(9) for batch in (looks(LONG, OUTER), window(OUTER))))
     assert "over 4 kB" in note.what
     assert "ffff" in note.what
     assert len(note.what) < 200
@@ -32,9 +32,16 @@ def test_a_function_that_only_looks_see_is_named_once() -> None:
 
 def test_a_long_name_that_stacks_have_too_is_all_right() -> None:
     elsewhere = LONG._replace(line=8)
-    assert not notes(looks(LONG), window(OUTER), *(window(OUTER, elsewhere) for _ in range(9)))
+    assert not notes(*(batch for _ in range(9) for batch in (looks(LONG), window(OUTER, elsewhere))))
+    late = (*(window(OUTER) for _ in range(2)), window(OUTER, elsewhere))
+    assert not notes(*(batch for seen in late for batch in (looks(LONG), seen))), "in the last of three windows"
+
+
+def test_a_function_that_ended_is_not_left_out() -> None:
+    assert not notes(looks(LONG), *(window(OUTER) for _ in range(9)))
 
 
 def test_other_names_and_other_processes_do_not_count() -> None:
-    assert not notes(looks(Frame("g" * 399, "gen.py", 1)), *(window(OUTER) for _ in range(9)))
-    assert not notes(looks(LONG), *(window(OUTER, pid=8) for _ in range(9)))
+    short = Frame("g" * 399, "gen.py", 1)
+    assert not notes(*(batch for _ in range(9) for batch in (looks(short), window(OUTER))))
+    assert not notes(*(batch for _ in range(9) for batch in (looks(LONG), window(OUTER, pid=8))))
