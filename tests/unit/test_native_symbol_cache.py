@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.collectors.native import symbols
+from gputop.collectors.native import symbol_cache, symbols
 from gputop.collectors.native.arch import here
 from gputop.collectors.native.elf import BytesSource, FileSource, Image
 from gputop.collectors.native.symbol_cache import SymbolCache, open_cache
@@ -207,3 +207,23 @@ def test_a_build_has_the_name_that_the_linker_gave_it(tmp_path: Path) -> None:
     assert len(image.build_id()) == 20
     assert f"Build ID: {image.build_id().hex()}" in listed
     assert image.identity() == b"", "what is no file has no identity"
+
+
+def test_root_s_own_directory_is_root_s_whatever_the_environment_calls_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sudo may keep the HOME of the user who called it."""
+    asked: list[Path] = []
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(symbol_cache, "_open_within", lambda base: asked.append(base))
+    symbol_cache.open_cache()
+    assert asked == [Path(os.path.expanduser("~root"), ".cache")]
+
+
+def test_a_table_above_the_limit_is_not_read(cache: SymbolCache, base: Path) -> None:
+    cache.store(b"one", TABLE)
+    smaller = SymbolCache(os.open(base / "gputop", os.O_RDONLY), limit=len(TABLE) // 2)
+    assert smaller.load(b"one") == b""
+    smaller.close()

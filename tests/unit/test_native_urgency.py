@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from gputop.collectors.native.urgency import Urgency, be_ordinary
+from gputop.collectors.native import ptrace
+from gputop.collectors.native.arch import here
+from gputop.collectors.native.memory import StackCopy
+from gputop.collectors.native.ptrace import Tracer
+from gputop.collectors.native.urgency import Urgency
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +31,10 @@ def _is_allowed() -> bool:
     return True
 
 
+def _policy() -> int:
+    return os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+
+
 def test_it_is_taken_and_given_back() -> None:
     if not _is_allowed():
         pytest.skip("real-time priority is not allowed here")
@@ -33,9 +42,9 @@ def test_it_is_taken_and_given_back() -> None:
     for _ in range(2):
         urgency.begin()
         urgency.begin()
-        assert os.sched_getscheduler(0) == os.SCHED_RR
+        assert _policy() == os.SCHED_RR
         urgency.end()
-        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+        assert _policy() == os.SCHED_OTHER
         urgency.end()
     assert os.nice(0) == nice
 
@@ -72,7 +81,45 @@ def test_a_child_that_is_forked_in_the_midst_of_a_stop_is_not_urgent() -> None:
     urgency.begin()
     child = os.fork()
     if child == 0:
-        be_ordinary()
         os._exit(os.sched_getscheduler(0))
     urgency.end()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == os.SCHED_OTHER
+
+
+class Told(Urgency):
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def begin(self) -> None:
+        self.asked.append("begin")
+
+    def end(self) -> None:
+        self.asked.append("end")
+
+
+def _tracer(monkeypatch: pytest.MonkeyPatch) -> tuple[Tracer, Told]:
+    told = Told()
+    monkeypatch.setattr(ptrace, "Urgency", lambda: told)
+    arch = here()
+    assert arch is not None
+    return Tracer(arch, StackCopy()), told
+
+
+def test_a_stop_is_urgent_and_what_comes_after_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracer, told = _tracer(monkeypatch)
+    tracer.take(os.getpid(), os.getpid(), 512)  # refused: nobody traces himself
+    assert told.asked == ["begin", "end"]
+
+
+def test_a_thread_that_does_not_stop_is_waited_for_without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracer, told = _tracer(monkeypatch)
+    sleeps = ptrace._Asked(os.getpid(), None, time.perf_counter())
+    tracer._pending[1] = sleeps
+    tracer._relax()
+    assert told.asked == []
+    tracer._pending[1] = sleeps._replace(since=sleeps.since - 1.0)
+    tracer._relax()
+    assert told.asked == ["end"]

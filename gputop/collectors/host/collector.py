@@ -122,19 +122,21 @@ class _Host:
         if not self._tree:
             return tuple(replace(reading, children=_NOT_FOLLOWED) for reading in readings)
         room = max(0.0, sum(cores) - sum(known(reading.cpu) or 0.0 for reading in readings))
+        told = sum(known(reading.children) or 0.0 for reading in readings)
+        part = min(room / told, 1.0) if told else 1.0
         return tuple(
-            reading if isinstance(reading.children, NA) else replace(reading, children=min(reading.children, room))
+            reading if isinstance(reading.children, NA) else replace(reading, children=part * reading.children)
             for reading in readings
         )
 
     def _read_processes(self, now: float, processes: tuple[ProcessInfo, ...]) -> tuple[ProcessReading, ...]:
-        known = self._readers
+        before = self._readers
         wanted = {(info.pid, info.started_unix): info for info in processes}
-        readers = {key: known.get(key) or ProcessReader(info, self._schedstat) for key, info in wanted.items()}
+        readers = {key: before.get(key) or ProcessReader(info, self._schedstat) for key, info in wanted.items()}
         limit = max(_THREADS // max(len(processes), 1), _THREADS_OF_EACH)
         by_pid = {info.pid: readers[key] for key, info in wanted.items()}
-        for gone in known.keys() - readers.keys():
-            _credit(known[gone], by_pid)
+        for gone in before.keys() - readers.keys():
+            _credit(before[gone], by_pid)
         found: dict[tuple[int, float], ProcessReading] = {}
         for key, reader in reversed(readers.items()):  # children first, for what they told counts when a parent is read
             reading = reader.read(now, limit)

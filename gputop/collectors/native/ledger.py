@@ -20,6 +20,9 @@ MOST_KEPT_S = 0.25
 #: A difference is evened out in about this time: long enough that what a look gets of it does not depend on where in a
 #: step of the program it fell, short enough that windows of seconds come out within half a point.
 EVENED_S = 0.3
+#: A kind that has less than a tenth of the time is evened out within its part of this: its few looks would be far ahead
+#: of the counters before they settled, and are when looking itself makes a thread wait.
+RARE_S = 3.0
 
 
 class Elapsed(NamedTuple):
@@ -40,6 +43,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._ready = self._starved = self._blocked = 0.0
+        self._share = self._known_s = 0.0  # the part of its last RARE_S that the thread was ready
 
     def book(self, elapsed: Elapsed, running: bool) -> tuple[float, float]:
         """Take in the time since the look before; return the seconds this look stands for, those starved apart too."""
@@ -48,11 +52,14 @@ class Ledger:
         self._ready = _kept(self._ready, ready)
         self._starved = _kept(self._starved, elapsed.starved)
         self._blocked = _kept(self._blocked, own - ready)
+        if own > 0:
+            self._known_s = min(self._known_s + own, RARE_S)
+            self._share += (ready / own - self._share) * own / self._known_s
         if not running:
-            seconds = _claimed(self._blocked, own)
+            seconds = _claimed(self._blocked, own, 1 - self._share)
             self._blocked -= seconds
             return seconds, 0.0
-        seconds = _claimed(self._ready, own)
+        seconds = _claimed(self._ready, own, self._share)
         starved = min(self._starved, seconds)
         self._ready -= seconds
         self._starved -= starved
@@ -64,6 +71,8 @@ def _kept(balance: float, more: float) -> float:
     return max(min(balance + more, max(more, 0.0) + MOST_KEPT_S), -MOST_KEPT_S)
 
 
-def _claimed(balance: float, own: float) -> float:
-    """Return the seconds of a balance that a look claims, given those since the look before."""
-    return max(own + min(own / EVENED_S, 1.0) * (balance - own), 0.0)
+def _claimed(balance: float, own: float, part: float) -> float:
+    """Return the seconds of a balance that a look claims, given those since the look before, and the part of the time
+    that is of this kind."""
+    within = max(min(EVENED_S, RARE_S * part), own)
+    return max(own + own / within * (balance - own), 0.0) if within > 0 else 0.0

@@ -31,6 +31,8 @@ _ALL_CHILDREN = 0x40000000  # __WALL: threads that are nobody's leader too
 _CHILD = {signal.SIGCHLD}
 #: A stop is waited for this long; a thread that is not on a CPU (starved, uninterruptible) stops later, see `late`.
 _PATIENCE_S = 0.001
+#: A stop that has not come after this time is waited for without haste, seconds.
+_URGENT_S = 0.02
 #: Looks for the stop before sleeping: a thread on another CPU stops within microseconds.
 _GLANCES = 3
 
@@ -121,7 +123,8 @@ class Tracer:
         return self._release(tid, status, size, asked)
 
     def _relax(self) -> None:
-        if not self._pending:
+        """Be ordinary again, unless a thread may stop any moment; one in uninterruptible sleep may take minutes."""
+        if perf_counter() - max((asked.since for asked in self._pending.values()), default=0.0) > _URGENT_S:
             self._urgency.end()
 
     def _await(self, tid: int, deadline: float) -> int | None:
@@ -190,9 +193,9 @@ class Tracer:
             unnoticed = _waited_s() - asked.waited
             outcome = self._release(tid, status, size, asked)
             self.unnoticed_s = unnoticed
-            self._relax()
             if outcome is Outcome.TAKEN:
                 yield asked.pid, tid
+        self._relax()
 
     def sweep(self, ours: bool) -> None:
         """Let go whatever else is stopped by us: a thread that executes another program changes its id.
@@ -206,6 +209,7 @@ class Tracer:
                 tid, status = os.waitpid(-1, os.WNOHANG | _ALL_CHILDREN)
             except ChildProcessError:
                 self._pending.clear()
+                self._relax()
                 return
             if not tid:
                 return

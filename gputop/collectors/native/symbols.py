@@ -22,7 +22,6 @@ from itertools import groupby
 
 from gputop.collectors.native.elf import Image, Section
 from gputop.collectors.native.symbol_cache import SymbolCache, open_cache
-from gputop.collectors.native.urgency import be_ordinary
 
 _SYMBOL_SIZE = 24
 _MAX_SYMBOLS = 1 << 22
@@ -179,7 +178,6 @@ class SymbolReader:
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             resource.setrlimit(resource.RLIMIT_CPU, (_READ_CPU_S, _READ_CPU_S))
-            be_ordinary()
             os.nice(5)
             _read_all(self._reading, open_cache() if self._cached else None)
             failed = False

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 
 _LEAST = os.sched_param(1)
+#: A child that is forked meanwhile is an ordinary process.
+_URGENT = os.SCHED_RR | os.SCHED_RESET_ON_FORK
 
 
 class Urgency:
@@ -27,7 +29,7 @@ class Urgency:
         """Be preferred, from now on."""
         if self._allowed and not self._begun:
             try:
-                os.sched_setscheduler(0, os.SCHED_RR, _LEAST)
+                os.sched_setscheduler(0, _URGENT, _LEAST)
                 self._begun = True
             except OSError:
                 self._allowed = False
@@ -35,11 +37,5 @@ class Urgency:
     def end(self) -> None:
         """Be as all others again."""
         if self._begun:
-            os.sched_setscheduler(0, os.SCHED_OTHER, self._usual)
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, self._usual)
             self._begun = False
-
-
-def be_ordinary() -> None:
-    """Give up an urgency that was inherited: a child may be forked while a stop is under way."""
-    if os.sched_getscheduler(0) == os.SCHED_RR:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

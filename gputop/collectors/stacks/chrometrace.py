@@ -193,7 +193,7 @@ def _mended(spans: list[Span]) -> list[Span]:
     for span in spans:
         if span.stack[0][:2] not in within:
             mended.append(span)
-        elif mended:
+        elif mended and mended[-1].end == span.start:
             mended[-1] = mended[-1]._replace(end=span.end)
     return mended
 
