@@ -50,7 +50,8 @@ def _look(observation: Observation) -> _Look:
     return _Look(
         observation,
         call=_nearest_call(near, exact=observation.complete),
-        leaf=_union(near[:1]),
+        # What it was about to sleep in when it was stopped is not what it did.
+        leaf=frozenset() if observation.running and observation.syscall else _union(near[:1]),
         home=own[0] if own else frozenset(),
         near=_union(near),
         under=_union(chain),

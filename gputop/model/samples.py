@@ -71,7 +71,8 @@ class Observation:
 
     Attributes:
         running: runnable when looked at (on a CPU, or waiting for one).
-        syscall: name of the system call it is blocked in ("futex", "epoll_wait"), empty when running.
+        syscall: name of the system call it is blocked in ("futex", "epoll_wait"); of a running thread, the one it had
+            gone to sleep in by the time it was stopped, empty where it had not.
         waits_on: what that call concerns: "gil" (a futex in the interpreter's own data), "pipe", "socket", "file",
             "tty", "eventfd", "epoll", "nvidia", "process", "timer", or empty.
         chain: native frames, leaf first.

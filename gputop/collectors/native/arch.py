@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 #: -EINTR as an unsigned register value.
 INTERRUPTED = 2**64 - 4
+#: What a system call that was broken off in its sleep returns before the kernel has decided what becomes of it:
+#: -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND, -ERESTART_RESTARTBLOCK (include/linux/errno.h).
+_BROKEN_OFF = frozenset({INTERRUPTED, *(2**64 - number for number in (512, 513, 514, 516))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Arch:
             this is no stub.
         restart_system_call: changes the registers of a thread that is about to return EINTR so that it issues the
             call again; False when it is not about to.
+        asleep: the number of the system call in which the stop found a thread asleep; None when it found it at work, or
+            where the registers do not tell.
     """
 
     name: str
@@ -52,6 +57,7 @@ class Arch:
     call_target: Callable[[bytes, int], tuple[str, int] | None]
     stub_pointer: Callable[[bytes, int], int | None]
     restart_system_call: Callable[[list[int]], bool]
+    asleep: Callable[[Sequence[int]], int | None]
 
     def registers(self, words: Sequence[int]) -> list[int | None]:
         """Return the DWARF registers of a register set."""
@@ -111,6 +117,11 @@ def _x86_restart(words: list[int]) -> bool:
     return True
 
 
+def _x86_asleep(words: Sequence[int]) -> int | None:
+    number = words[_X86_ORIG_RAX]
+    return number if words[_X86_RAX] in _BROKEN_OFF and not number >> 63 else None
+
+
 def _arm_follows_call(before: bytes) -> bool:
     """BL, BLR or one of BLRAA…BLRABZ."""
     instruction = int.from_bytes(before[-4:], "little")
@@ -141,6 +152,11 @@ def _arm_restart(words: list[int]) -> bool:
     return False
 
 
+def _arm_asleep(words: Sequence[int]) -> int | None:
+    """Cannot be told: the kernel has already prepared the call to be made again when a tracer sees the registers."""
+    return None
+
+
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
@@ -156,6 +172,7 @@ X86_64 = Arch(
     call_target=_x86_call_target,
     stub_pointer=_x86_stub_pointer,
     restart_system_call=_x86_restart,
+    asleep=_x86_asleep,
 )
 
 AARCH64 = Arch(
@@ -173,6 +190,7 @@ AARCH64 = Arch(
     call_target=_arm_call_target,
     stub_pointer=_arm_stub_pointer,
     restart_system_call=_arm_restart,
+    asleep=_arm_asleep,
 )
 
 

@@ -49,6 +49,7 @@ class StackCopy:
         base: address of the first word.
         size: bytes copied.
         short: a word not far beyond the copy was asked for, and more could have been copied.
+        grew: words beyond the copy were read afterwards.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class StackCopy:
         self._grows = False
         self.base = self.size = 0
         self._asked = 0
-        self.short = False
+        self.short = self.grew = False
 
     def fill(self, pid: int, stack_pointer: int, size: int, grows: bool = False) -> bool:
         """Copy `size` bytes from the stack pointer up.
@@ -76,7 +77,8 @@ class StackCopy:
             Whether anything was copied; when not, `ctypes.get_errno()` says why.
         """
         self.base = stack_pointer & ~7
-        self._pid, self._asked, self._grows, self.short = pid, size, grows, False
+        self._pid, self._asked, self._grows = pid, size, grows
+        self.short = self.grew = False
         self._here.length = self._there.length = size
         self._there.base = self.base
         self.size = max(readv(pid, self._here_at, 1, self._there_at, 1, 0), 0) & ~7
@@ -94,6 +96,7 @@ class StackCopy:
             if self.size + 7 >= self._asked and 0 <= address - self.base - self.size < MAX_COPY:
                 self.short = True
             return None
+        self.grew = True
         data = read_memory(self._pid, address, 8)
         return int.from_bytes(data, "little") if len(data) == 8 else None
 

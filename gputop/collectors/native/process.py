@@ -163,7 +163,7 @@ class Process:
             self._space.forget()
             self._python.forget()
             for task in self.tasks.values():
-                task.look = task.glance = None
+                task.forget()
 
     def close(self) -> None:
         """Follow it no longer."""
@@ -214,15 +214,7 @@ class Process:
             return self._running(task, counters, may_stop)
         if self._slept_on(task, counters):
             return task.look
-        for _ in range(_ATTEMPTS):
-            look = self._blocked(task, line)
-            after = task.read_counters()
-            if counters is None or after is None or after.slices == counters.slices:
-                return look
-            line, counters = task.read("syscall"), after
-            if line.startswith(b"running"):
-                return self._running(task, counters, may_stop)
-        return look._replace(complete=False)
+        return self._blocked(task, line, counters)
 
     def _slept_on(self, task: Task, counters: Counters | None) -> bool:
         """Has it not run since it was last looked at, blocked?"""
@@ -272,7 +264,10 @@ class Process:
             task.copy = min(2 * task.copy, MAX_COPY)
         elif used < task.copy // 4:
             task.copy = max(task.copy // 2, FIRST_COPY)
-        return Look(running=True, sites=chain.sites, complete=chain.complete)
+        # Asked to stop it may still have gone to sleep: what it was about to wait in is not what it did.
+        asleep = tools.arch.asleep(tools.tracer.words)
+        syscall = syscalls.name_of(asleep, tools.arch.name) if asleep is not None else ""
+        return Look(running=True, syscall=syscall, sites=chain.sites, complete=chain.complete)
 
     def _untouchable(self, task: Task, outcome: Outcome) -> Look | None:
         reason = error_text() if outcome is Outcome.REFUSED else outcome.value
@@ -284,32 +279,68 @@ class Process:
             self._refusals["stop"] = Refusal(f"ptrace: {reason}", permission=True)
         return Look(running=True, complete=False, unreadable=reason)
 
-    def _blocked(self, task: Task, line: bytes) -> Look:
+    def _blocked(self, task: Task, line: bytes, counters: Counters | None) -> Look:
+        """Return what a blocked thread waits in, which `line` tells and its stack more precisely.
+
+        It may wake up while its stack is read. It was blocked all the same when it was looked at: to look again until
+        it holds still would find it in what follows its waits too often. Its stack is then that of the same wait, seen
+        again now or at an earlier look.
+        """
         task.settled = False
-        if task.glance is not None:
-            task.glance()
-        task.frame = self._python.frame(task)
-        stopped = _STOPPED.get(task.read_state(), "")
         call = parse_call(line)
         if call is None or not call.stack_pointer:
+            stopped = _STOPPED.get(task.read_state(), "")
             return Look(complete=False, stopped=stopped, unreadable="" if stopped == "Z" else "no system call shown")
+        for _ in range(_ATTEMPTS):
+            if task.glance is not None:
+                task.glance()
+            copied = self._tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True)
+            after = task.read_counters()
+            if counters is None or after is None or after.slices == counters.slices:
+                return self._waiting(task, call, after) if copied else self._without_stack(task)
+            again = parse_call(task.read("syscall"))
+            if again is None or again.place != call.place:
+                break
+            counters = after
+        return self._as_before(task, call)
+
+    def _waiting(self, task: Task, call: Call, counters: Counters | None) -> Look:
+        """Unwind the stack that has just been copied; remember what the call looks like."""
         tools = self._tools
-        if not tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True):
-            return self._without_stack(stopped)
         self._refusals.pop("memory", None)
+        task.frame = self._python.frame(task)
         registers = tools.arch.blocked_registers(call.stack_pointer, call.program_counter)
         chain = tools.unwinder.chain(self._space, registers, tools.stack)
-        task.settled = not chain.lost
-        name = syscalls.name_of(call.number, tools.arch.name) if call.number >= 0 else ""
-        return Look(False, name, self._waits_on(name, call), chain.sites, chain.complete, stopped)
+        after = task.read_counters()
+        held_still = counters is None or after is None or after.slices == counters.slices
+        task.settled = held_still and not chain.lost
+        complete = chain.complete and (held_still or not tools.stack.grew)
+        stopped = _STOPPED.get(task.read_state(), "") if held_still else ""
+        look = Look(False, self._name(call), self._waits_on(call), chain.sites, complete, stopped)
+        task.remember(call.place, look)
+        return look
 
-    def _without_stack(self, stopped: str) -> Look:
+    def _as_before(self, task: Task, call: Call) -> Look:
+        """Return a look at a wait that was over too soon: as it looked at an earlier time, if it was ever seen."""
+        known = task.recall(call.place)
+        if known is None:
+            task.frame = None
+            known = Look(complete=False)
+        return known._replace(syscall=self._name(call), waits_on=self._waits_on(call), stopped="")
+
+    def _name(self, call: Call) -> str:
+        return syscalls.name_of(call.number, self._tools.arch.name) if call.number >= 0 else ""
+
+    def _without_stack(self, task: Task) -> Look:
+        task.frame = None
         reason, refused = error_text(), ctypes.get_errno() in (errno.EPERM, errno.EACCES, errno.ENOSYS)
         if refused:
             self._refusals["memory"] = Refusal(f"process_vm_readv: {reason}", permission=True)
+        stopped = _STOPPED.get(task.read_state(), "")
         return Look(complete=False, stopped=stopped, unreadable=f"stack: {reason}")
 
-    def _waits_on(self, name: str, call: Call) -> str:
+    def _waits_on(self, call: Call) -> str:
+        name = self._name(call)
         if name in ("futex", "futex_wait", syscalls.RESTART):
             address = call.arguments[0]
             return "gil" if self._space.is_interpreter_data(address) or self._python.is_gil(address) else ""

@@ -14,6 +14,8 @@ from gputop.model import Frame, Observation
 from gputop.text import printable
 
 _LINE_BYTES = 512
+#: Waits of a thread that are remembered: those of a loop's few places, not of a whole program's.
+_MOST_WAITS = 16
 
 
 class Look(NamedTuple):
@@ -58,6 +60,11 @@ class Call(NamedTuple):
     arguments: tuple[int, ...]
     stack_pointer: int
     program_counter: int
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Where in the program it is: the same function called by the same ones has the same."""
+        return self.number, self.stack_pointer, self.program_counter
 
 
 def parse_call(line: bytes) -> Call | None:
@@ -110,6 +117,7 @@ class Task:
         self.frame: Frame | None = None
         self.glance: Callable[[], None] | None = None
         self._own_tid = 0
+        self._waits: dict[tuple[int, int, int], tuple[Look, Frame | None]] = {}
         self._ledger = Ledger()
         self.alive = True
 
@@ -125,6 +133,25 @@ class Task:
         elapsed = Elapsed(seconds, on_cpu, starved, self.held_s)
         self.held_s = 0.0
         return self._ledger.book(elapsed, running)
+
+    def remember(self, place: tuple[int, int, int], look: Look) -> None:
+        """Keep what a wait looked like, with the Python frame of now."""
+        self._waits.pop(place, None)
+        self._waits[place] = look, self.frame
+        if len(self._waits) > _MOST_WAITS:
+            del self._waits[next(iter(self._waits))]
+
+    def recall(self, place: tuple[int, int, int]) -> Look | None:
+        """Return what a wait looked like when it was seen last, and take its Python frame for that of now."""
+        look, frame = self._waits.get(place, (None, None))
+        if look is not None:
+            self.frame = frame
+        return look
+
+    def forget(self) -> None:
+        """Forget what was seen: it runs another program now."""
+        self.look = self.glance = None
+        self._waits.clear()
 
     def read(self, name: str) -> bytes:
         """Return the beginning of one of its /proc files.
