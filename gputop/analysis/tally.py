@@ -55,10 +55,15 @@ class StackTime:
 
 @dataclass(slots=True)
 class Wait:
-    """A blocked observation: seconds without a known stack, and what it was at times with one."""
+    """A blocked observation: seconds without a known stack, and what it was at times with one.
+
+    `passed` are those of the seconds alone in which the look read a frame that only passes waits on, while the stack of
+    that time was another one; as long as they are being added up.
+    """
 
     observation: Observation
     alone: float = 0.0
+    passed: dict[Frame, float] = field(default_factory=dict)
     found: dict[Classified, float] = field(default_factory=_seconds)
 
 
@@ -165,7 +170,25 @@ def tally(
         result.looks += peek.looks
         first, pieces = _covered(peek, segments, first)
         _count(result, peek, pieces, classify, called(peek.observation) if called else None)
+    _settle(result, classify)
     return result
+
+
+def _settle(result: Tally, classify: Classify) -> None:
+    """Let waits without the stack of their time be told by the stacks that end in the frame that the look read."""
+    ending: dict[Frame, list[StackTime]] = defaultdict(list)
+    for entry in result.stacks.values():
+        if entry.stack and entry.seconds > 0:
+            ending[entry.stack[-1]].append(entry)
+    for wait in result.waits.values():
+        for frame, seconds in wait.passed.items():
+            whole = sum(entry.seconds for entry in ending[frame])
+            for entry in ending[frame]:
+                what, part = classify(wait.observation, entry.stack), seconds * entry.seconds / whole
+                for doing in (result.time, wait.found, entry.seen):
+                    doing[what] += part
+                wait.alone -= part
+        wait.passed.clear()
 
 
 #: A stack, or None where none is known, and for how long.
@@ -216,7 +239,10 @@ def _count(result: Tally, peek: Peek, pieces: Iterable[_Piece], classify: Classi
         if seen.running:
             result.time[what] += ready
         elif known is None:
-            result.wait(seen).alone += ready
+            wait = result.wait(seen)
+            wait.alone += ready
+            if peek.frame:
+                wait.passed[peek.frame] = wait.passed.get(peek.frame, 0.0) + ready
         else:
             result.time[what] += ready
             result.wait(seen).found[what] += ready

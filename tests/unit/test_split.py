@@ -207,6 +207,17 @@ def test_a_wait_under_another_stack_is_told_by_its_own_frame_or_by_habit() -> No
     assert thread_states(store, KEY, Window(0, 2)).states == pytest.approx({"lock": 1.0})
 
 
+def test_a_short_wait_in_plumbing_is_told_by_the_stacks_that_end_there() -> None:
+    """Waits shorter than the time of stacks is known to fall on others; those that end in their frame tell them."""
+    deeper = LOADER[-1]._replace(line=9)
+    stood = [(0.0, 0.6, (*LOADER, deeper)), (0.6, 0.8, (MAIN, DECODE, deeper)), (0.8, 2.0, (MAIN, STEP))]
+    rows = [(0.8 + 0.02 * number, LOCK, deeper) for number in range(1, 61)]
+    split = thread_states(stored(looks(PID, rows), stacks(PID, stood)), KEY, Window(0, 2))
+    assert split.states == pytest.approx({"data": 0.75, "lock": 0.25})
+    states = [{what.state for what in time} for stack, time in split.stacks if stack[-1] == deeper]
+    assert states == [{"data"}, {"lock"}]
+
+
 ticks = st.integers(1, 60)
 observations = st.sampled_from([PYTHON, NATIVE, SYNC, LOCK, SLEEP])
 stretches = st.lists(st.tuples(ticks, observations), max_size=30)

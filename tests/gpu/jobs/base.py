@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "targets"))
 
 from common import Clock, asked_to_end, starved_s, tell
 
-__all__ = ["DISPATCH", "LIMIT_S", "Ledger", "asked_to_end", "finish", "native_work", "python_work", "run", "starved_s"]
+__all__ = ["DISPATCH", "LIMIT_S", "Ledger", "asked_to_end", "finish", "native_work", "python_work", "run"]
 
 #: A job that nobody ends goes by itself after so many seconds.
 LIMIT_S = 900.0
@@ -52,6 +52,12 @@ class Ledger(Clock):
         wall, cpu, starved = self._passed()
         self.add(work, cpu)
         self.add(state, wall - cpu, starved)
+
+    def divided(self, waited: float, state: str, work: str) -> None:
+        """End a phase of which so many seconds were spent in `state`, and the rest at `work`."""
+        wall, _, starved = self._passed()
+        self.add(state, waited, starved)
+        self.add(work, wall - waited)
 
     def _passed(self) -> tuple[float, float, float]:
         last, self._last = self._last, _moment()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from tests.gpu.jobs.base import DISPATCH, Ledger, native_work, python_work, run, starved_s
+from tests.gpu.jobs.base import DISPATCH, Ledger, native_work, python_work, run
 
 #: GPU clock, to turn milliseconds into spin cycles; roughly right is enough, since the CPU side is timed.
 _CYCLES_PER_MS = 1_900_000
@@ -37,10 +37,7 @@ def queue_full(device: str) -> None:
             break
 
     def step(ledger: Ledger) -> None:
-        starved = starved_s()
-        took = call()
-        ledger.add(DISPATCH, min(usual, took))
-        ledger.add("gpu_wait", max(0.0, took - usual), starved_s() - starved)
+        ledger.divided(max(0.0, call() - usual), "gpu_wait", DISPATCH)
 
     run(step)
 
