@@ -38,6 +38,7 @@ CUDA_CALLS: tuple[tuple[str, str], ...] = (
     ("launch", r"cu(da)?(Launch|Memset)|__cuda(Push|Pop)Call"),
     ("free", r"cu(da)?(Mem)?Free(Host|Array)?(?!Async|Host|Array)|cuMemHostUnregister|cudaHostUnregister"),
     ("alloc", r"cu(da)?(Mem(Alloc|Free|Host|Create|Map|Unmap|Release|Address|SetAccess|Pool)|Malloc|Free|Host|Array)"),
+    ("unload", r"cu(Module|Library)Unload"),
     ("module_load", r"cu(Module|Library|Link|Kernel|Func)|cuda(Func|Library)"),
     ("init", r"cuInit|cuCtx(Create|Destroy)|cuDevicePrimaryCtx|cuda(Set|Init)Device|cudaDeviceReset"),
     ("query", r"cu(da)?(Event|Stream)Query|cu\w*Get|cudaPeek|cu(da)?StreamIsCapturing|cu(da)?Occupancy"),
@@ -72,7 +73,8 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     # CUDA: the driver, the runtime, and what the driver calls (compiler, Jetson's resource manager, tracing).
     FrameRule("cuda", rf"({_CUDA}|libnvrm_|libnvidia-(ptxjitcompiler|nvvm|gpucomp)|libcupti)"),
     # What works on the CPU for the GPU: compilers of kernels, and the layers between an operation and its launch.
-    FrameRule("gpu_compiler", r"(libnvrtc|libnvJitLink|libtriton)"),
+    FrameRule("gpu_compiler", r"(libnvrtc|libnvJitLink|libnvvm|libtriton)"),
+    FrameRule("triton_launch", r"libtriton", r"_ZN12_GLOBAL__N_1\d+specialize_"),
     FrameRule(
         "gpu_framework", r"(libtorch_cuda|libc10_cuda|libcudnn|libcublas|libcufft|libcusparse|libcusolver|libcurand)"
     ),
@@ -114,6 +116,11 @@ FRAME_RULES: tuple[FrameRule, ...] = (
     FrameRule("autograd_pop", "", r"_ZN5torch8autograd10ReadyQueue3pop"),
     FrameRule("autograd_call", "", r"_ZN5torch8autograd6Engine\d+execute"),
     FrameRule("xla", _XLA),
+    FrameRule(
+        "xla_wait",
+        _XLA,
+        r"_ZNK?(\d?absl\w*12Notification\d+WaitFor|3tsl15BlockUntilReady|3xla9Semaphore\d+\w*Acquire|3jax17AwaitBuffers)",
+    ),
     # Event loops and message queues that are native code.
     FrameRule("event_loop", "", r"(uv_run|ev_run|event_base_loop|g_main_loop_run|g_main_context_iterate)"),
     FrameRule("zmq", r"libzmq"),

@@ -94,6 +94,8 @@ RULES: tuple[Rule, ...] = (
     Rule("gpu-copy-to-host", "gpu_wait", "copy_to_host", call=words("copy_to_host")),
     Rule("gpu-copy-to-device", "gpu_wait", "copy_to_device", call=words("copy_to_device")),
     Rule("gpu-copy", "gpu_wait", "copy", call=words("copy")),
+    # Unloading code first waits for what was launched to be done.
+    Rule("gpu-unload", "gpu_wait", "unload", call=words("unload")),
     Rule("gpu-queue-full", "gpu_wait", "queue_full", running=True, call=_ENQUEUE, leaf=words("yield")),
     Rule("gpu-queue-full-blocked", "gpu_wait", "queue_full", running=False, call=_ENQUEUE, syscalls=POLL | {"ioctl"}),
     Rule("gpu-alloc-wait", "gpu_wait", "alloc", running=True, call=_MEMORY, leaf=_PATIENCE),
@@ -128,6 +130,8 @@ RULES: tuple[Rule, ...] = (
     Rule("xla-pool", "idle", "pool", running=False, syscalls=FUTEX, only="xla"),
     Rule("pool-join", "lock", "pool", running=False, syscalls=FUTEX, home=words("pool")),
     Rule("xla-await", "gpu_wait", "await", running=False, syscalls=FUTEX, home=words("xla"), under=words("python")),
+    # On a CPU there, it is about to sleep or has just been woken.
+    Rule("xla-turn", "gpu_wait", "await", running=True, near=words("xla_wait"), under=words("python")),
     # Children, sleep, signals.
     Rule("child-spawn", "child", "spawn", syscalls=SPAWN),
     Rule("child", "child", waits_on=words("process")),
@@ -163,6 +167,7 @@ RULES: tuple[Rule, ...] = (
     # On a CPU.
     Rule("pool-spin", "native", "pool_spin", running=True, home=words("pool_loop")),
     Rule("kernel", "native", "kernel", running=True, leaf=words("kernel_call")),
+    Rule("triton-launch", "native", "dispatch", running=True, near=words("triton_launch")),
     Rule("gpu-compile", "native", "compile", running=True, home=words("gpu_compiler")),
     Rule("gpu-dispatch", "native", "dispatch", running=True, near=words("gpu_framework")),
     Rule("dispatch", "native", "dispatch", running=True, home=words("dispatcher")),
