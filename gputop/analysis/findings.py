@@ -56,6 +56,7 @@ _KINDS = {
     "lock.file": "a file lock",
     "lock.eventfd": "an event",
     "lock.cuda": "the CUDA driver's lock",
+    "lock.memory_map": "the kernel's lock of its memory map",
     "child.compile": "a compiler",
     "child.spawn": "a process to start",
 }

@@ -148,6 +148,8 @@ RULES: tuple[Rule, ...] = (
     Rule("condition", "lock", "condition", syscalls=FUTEX | RESTART, near=words("condition")),
     Rule("mutex", "lock", "mutex", syscalls=FUTEX | RESTART, near=words("mutex")),
     Rule("futex", "lock", syscalls=FUTEX),
+    # Threads that map memory or touch it for the first time wait for each other, and for tools that read it.
+    Rule("memory-map", "lock", "memory_map", running=False, waits_on=words("memory")),
     Rule("lock-file", "lock", "file", syscalls=FILE_LOCK),
     # Event loops and message queues.
     Rule("zmq-thread", "idle", "event_loop", running=False, only="zmq"),

@@ -74,7 +74,7 @@ class Observation:
         syscall: name of the system call it is blocked in ("futex", "epoll_wait"); of a running thread, the one it had
             gone to sleep in by the time it was stopped, empty where it had not.
         waits_on: what that call concerns: "gil" (a futex in the interpreter's own data), "pipe", "socket", "file",
-            "tty", "eventfd", "epoll", "nvidia", "process", "timer", or empty.
+            "tty", "eventfd", "epoll", "nvidia", "process", "timer", "memory" (the memory map's lock), or empty.
         chain: native frames, leaf first.
         complete: the chain reached the thread's start; False where unwind tables were missing (JIT, MKL).
         stopped: "T" in job-control or tracing stop, "D" in uninterruptible sleep, "Z" dead; else empty.

@@ -170,3 +170,17 @@ def test_unknown_numbers_keep_their_number() -> None:
     assert syscalls.name_of(22, "aarch64") == "epoll_pwait"
     assert syscalls.name_of(9999, "x86_64") == "syscall 9999"
     assert syscalls.name_of(1, "riscv64") == "syscall 1"
+
+
+@pytest.mark.parametrize(
+    ("channel", "kind"),
+    [
+        ("lock_mm_and_find_vma", "memory"),  # Linux 6.18, threads that map memory
+        ("folio_wait_bit_common", "file"),  # Linux 6.18, a mapped file that is not in memory
+        ("handle_userfault", ""),
+        ("0", ""),
+        ("", ""),
+    ],
+)
+def test_what_a_page_fault_waits_for_is_told_by_the_kernel(channel: str, kind: str) -> None:
+    assert syscalls.kind_of_fault(channel) == kind

@@ -316,7 +316,7 @@ class Process:
         task.settled = held_still and not chain.lost
         complete = chain.complete and (held_still or not tools.stack.grew)
         stopped = _STOPPED.get(task.read_state(), "") if held_still else ""
-        look = Look(False, self._name(call), self._waits_on(call), chain.sites, complete, stopped)
+        look = Look(False, self._name(call), self._waits_on(task, call), chain.sites, complete, stopped)
         task.remember(call.place, look)
         return look
 
@@ -326,7 +326,7 @@ class Process:
         if known is None:
             task.frame = None
             known = Look(complete=False)
-        return known._replace(syscall=self._name(call), waits_on=self._waits_on(call), stopped="")
+        return known._replace(syscall=self._name(call), waits_on=self._waits_on(task, call), stopped="")
 
     def _name(self, call: Call) -> str:
         return syscalls.name_of(call.number, self._tools.arch.name) if call.number >= 0 else ""
@@ -339,8 +339,10 @@ class Process:
         stopped = _STOPPED.get(task.read_state(), "")
         return Look(complete=False, stopped=stopped, unreadable=f"stack: {reason}")
 
-    def _waits_on(self, call: Call) -> str:
+    def _waits_on(self, task: Task, call: Call) -> str:
         name = self._name(call)
+        if not name:
+            return syscalls.kind_of_fault(task.read_channel())
         if name in ("futex", "futex_wait", syscalls.RESTART):
             address = call.arguments[0]
             return "gil" if self._space.is_interpreter_data(address) or self._python.is_gil(address) else ""

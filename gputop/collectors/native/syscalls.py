@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 #: Numbers from the kernel's syscall tables; only calls that can block for long.
 _X86_64 = {
-    0: "read", 1: "write", 7: "poll", 8: "lseek", 16: "ioctl", 17: "pread64", 18: "pwrite64", 19: "readv",
-    20: "writev", 23: "select", 24: "sched_yield", 26: "msync", 34: "pause", 35: "nanosleep", 40: "sendfile",
+    0: "read", 1: "write", 7: "poll", 8: "lseek", 9: "mmap", 10: "mprotect", 11: "munmap", 12: "brk", 16: "ioctl",
+    17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select", 24: "sched_yield", 25: "mremap",
+    26: "msync", 28: "madvise", 34: "pause", 35: "nanosleep", 40: "sendfile",
     42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 56: "clone",
     57: "fork", 58: "vfork", 59: "execve", 61: "wait4", 64: "semget", 65: "semop", 69: "msgsnd", 70: "msgrcv",
     72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 78: "getdents", 128: "rt_sigtimedwait",
@@ -28,7 +29,8 @@ _AARCH64 = {
     101: "nanosleep", 115: "clock_nanosleep", 124: "sched_yield", 128: "restart_syscall", 133: "rt_sigsuspend",
     137: "rt_sigtimedwait", 182: "mq_timedsend", 183: "mq_timedreceive", 188: "msgrcv", 189: "msgsnd",
     192: "semtimedop", 193: "semop", 202: "accept", 203: "connect", 206: "sendto", 207: "recvfrom",
-    211: "sendmsg", 212: "recvmsg", 220: "clone", 221: "execve", 227: "msync", 242: "accept4", 243: "recvmmsg",
+    211: "sendmsg", 212: "recvmsg", 214: "brk", 215: "munmap", 216: "mremap", 220: "clone", 221: "execve",
+    222: "mmap", 226: "mprotect", 227: "msync", 233: "madvise", 242: "accept4", 243: "recvmmsg",
     260: "wait4", 269: "sendmmsg", 285: "copy_file_range", 286: "preadv2", 287: "pwritev2",
     292: "io_pgetevents", 426: "io_uring_enter", 435: "clone3", 441: "epoll_pwait2", 449: "futex_waitv",
     454: "futex_wake", 455: "futex_wait",
@@ -47,6 +49,8 @@ ON_NAME = {
     "nanosleep": "timer", "clock_nanosleep": "timer",
     "epoll_wait": "epoll", "epoll_pwait": "epoll", "epoll_pwait2": "epoll",
     "openat": "file", "newfstatat": "file", "msync": "file",
+    "mmap": "memory", "munmap": "memory", "mremap": "memory", "mprotect": "memory", "madvise": "memory",
+    "brk": "memory",
 }  # fmt: skip
 #: Stands in for a call that was interrupted, see `restarted`.
 RESTART = "restart_syscall"
@@ -67,6 +71,19 @@ def restarted(leaf: str) -> str:
     """
     name = leaf.lstrip("_")
     return name if name in ("nanosleep", "clock_nanosleep", "poll") else "futex"
+
+
+#: The kernel's functions in which a page fault waits for the lock of the process's memory map: since Linux 6.5, and
+#: before (arch/x86/mm/fault.c, arch/arm64/mm/fault.c).
+_MAP_LOCK = frozenset({"lock_mm_and_find_vma", "do_user_addr_fault", "__do_page_fault", "do_page_fault"})
+
+
+def kind_of_fault(channel: str) -> str:
+    """Return what a page fault waits for, given the kernel's function that it sleeps in (/proc/PID/wchan): "memory" for
+    the lock of the memory map, "file" for a page that is being read, empty where the kernel does not tell."""
+    if channel in _MAP_LOCK:
+        return "memory"
+    return "file" if channel.startswith(("folio_wait", "wait_on_page", "io_schedule", "filemap_")) else ""
 
 
 def kind_of_link(link: str) -> str:

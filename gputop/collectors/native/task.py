@@ -211,6 +211,10 @@ class Task:
         except (OSError, IndexError):
             return "X"
 
+    def read_channel(self) -> str:
+        """Return the kernel's function in which it sleeps; empty or "0" where that is not told."""
+        return self._read_whole("wchan").decode("ascii", "replace")
+
     def close(self) -> None:
         """Forget it: it has ended, or is not followed any more."""
         self.alive = False
