@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.collectors.stacks.chrometrace import Label, Memory, Span, read
+from gputop.collectors.stacks.chrometrace import Label, Memory, Span, Trace, read
+from gputop.collectors.stacks.harvest import harvest
+from gputop.collectors.stacks.threads import NativeIds
+from gputop.collectors.stacks.window import Outcome
 from gputop.model import Frame
 
 DATA = Path(__file__).parent.parent / "data" / "pyspy"
@@ -49,12 +52,16 @@ SPANS = [
 ]
 
 
+def traced(events: Any) -> Trace:
+    return read(json.dumps(events).encode(), Memory())
+
+
 def spans_of(events: Any) -> list[Span]:
-    return read(json.dumps(events).encode(), Memory())[0]
+    return traced(events).spans
 
 
 def test_known_trace() -> None:
-    assert read(json.dumps(KNOWN).encode(), Memory()) == (SPANS, 6.0)
+    assert read(json.dumps(KNOWN).encode(), Memory()) == (SPANS, 6.0, 0)
 
 
 def test_threads_are_told_apart() -> None:
@@ -91,7 +98,9 @@ def test_thread_without_python_frames_has_no_spans() -> None:
 
 def test_main_thread_seen_without_frames_was_read_torn() -> None:
     torn = [event("E", LOAD, 2e6), event("E", MODULE, 2e6), event("B", MODULE, 2.5e6), event("B", LOAD, 2.5e6)]
-    first, second = spans_of([*KNOWN[:3], *torn, *KNOWN[3:]])[:2]
+    seen = traced([*KNOWN[:3], *torn, *KNOWN[3:]])
+    first, second = seen.spans[:2]
+    assert seen.torn == 1
     assert (first.end, second.start) == (2.5, 2.5)
     assert first.stack == second.stack == SPANS[0].stack
 
@@ -100,12 +109,25 @@ def test_a_stack_that_begins_in_the_midst_of_others_was_read_torn() -> None:
     """`step` is called by the module everywhere else; a root of its own, never called by another, stays."""
     torn = [event("E", LOAD, 2e6), event("E", MODULE, 2e6), event("B", STEP, 2e6), event("B", LOAD, 2e6)]
     back = [event("E", LOAD, 2.5e6), event("E", STEP, 2.5e6), event("B", MODULE, 2.5e6), event("B", LOAD, 2.5e6)]
-    first, second, *rest = spans_of([*KNOWN[:3], *torn, *back, *KNOWN[3:]])
+    seen = traced([*KNOWN[:3], *torn, *back, *KNOWN[3:]])
+    first, second, *rest = seen.spans
+    assert seen.torn == 1
     assert (first.start, first.end, second.start, second.end) == (1, 2.5, 2.5, 3)
     assert first.stack == second.stack == SPANS[0].stack
     assert rest == SPANS[1:]
     own = [{**one, "name": "at_exit"} if one["name"] == "step" else one for one in [*torn, *back]]
-    assert Frame("at_exit", *STEP[1:]) in [span.stack[0] for span in spans_of([*KNOWN[:3], *own, *KNOWN[3:]])]
+    apart = traced([*KNOWN[:3], *own, *KNOWN[3:]])
+    assert Frame("at_exit", *STEP[1:]) in [span.stack[0] for span in apart.spans]
+    assert apart.torn == 0
+
+
+def test_torn_reads_count_as_failed() -> None:
+    torn = [event("E", LOAD, 2e6), event("E", MODULE, 2e6), event("B", MODULE, 2.5e6), event("B", LOAD, 2.5e6)]
+    trace = json.dumps([*KNOWN[:3], *torn, *KNOWN[3:]]).encode()
+    said = "Wrote chrome trace to '/proc/self/fd/3'. Samples: 500 Errors: 7"
+    batch = harvest(Outcome(574, 100, 0, said, trace, 0.0, 0.01, 6.0, 0.1), NativeIds(574), Memory(), 0.0)
+    assert batch is not None
+    assert (batch.samples, batch.failed) == (507, 8)
 
 
 def test_names_are_made_printable_and_short() -> None:
@@ -141,7 +163,7 @@ def test_trace_without_any_end_lasts_until_its_last_time() -> None:
 def test_cut_off_anywhere_gives_a_beginning_of_the_whole() -> None:
     data = json.dumps(KNOWN).encode()
     for cut in range(len(data)):
-        spans, last = read(data[:cut], Memory())
+        spans, last, _ = read(data[:cut], Memory())
         for mine, whole in itertools.zip_longest(spans, SPANS[: len(spans)]):
             assert mine.start == whole.start
             assert mine.end <= whole.end
@@ -188,7 +210,7 @@ JUNK = st.recursive(
 
 @given(st.lists(EVENTS | JUNK, max_size=40))
 def test_any_events_give_spans_within_the_trace(events: list[Any]) -> None:
-    spans, last = read(json.dumps(events).encode(), Memory())
+    spans, last, _ = read(json.dumps(events).encode(), Memory())
     for span in spans:
         assert 0 <= span.start < span.end <= last
         assert span.stack
@@ -196,7 +218,7 @@ def test_any_events_give_spans_within_the_trace(events: list[Any]) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read(data: bytes) -> None:
-    spans, last = read(b'[{"ph":"B",' + data, Memory())
+    spans, last, _ = read(b'[{"ph":"B",' + data, Memory())
     assert spans == [] or last > 0
 
 
@@ -206,7 +228,7 @@ def test_any_bytes_are_read(data: bytes) -> None:
 )
 def test_recorded_jobs_agree_with_their_own_clocks(name: str, line: int, file: str, truth: float) -> None:
     """The share of the line that the job itself timed: within 4 standard errors of 300 samples."""
-    spans, last = read(gzip.decompress((DATA / f"{name}.python.json.gz").read_bytes()), Memory())
+    spans, last, _ = read(gzip.decompress((DATA / f"{name}.python.json.gz").read_bytes()), Memory())
     total = sum(span.end - span.start for span in spans)
     there = sum(span.end - span.start for span in spans if span.stack[-1][1:] == (f"/app/{file}", line))
     assert total == pytest.approx(last - spans[0].start)  # no hole and no overlap

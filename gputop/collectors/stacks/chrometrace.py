@@ -52,6 +52,15 @@ class Span(NamedTuple):
     stack: Stack
 
 
+class Trace(NamedTuple):
+    """What a trace holds: its spans, its last time (seconds since py-spy started, 0 without events), and how many reads
+    of a thread were torn: they are bridged like those that failed."""
+
+    spans: list[Span]
+    last: float
+    torn: int
+
+
 @dataclass(slots=True)
 class Memory:
     """Frames already made printable, shared between windows, so that equal stacks share their memory."""
@@ -78,8 +87,8 @@ class Memory:
                 remembered.clear()
 
 
-def read(data: bytes, memory: Memory) -> tuple[list[Span], float]:
-    """Return the spans in a trace and its last time, in seconds since py-spy started (0 for an empty trace)."""
+def read(data: bytes, memory: Memory) -> Trace:
+    """Return what a trace holds."""
     threads: dict[int, _Thread] = {}
     last = 0.0
     for event in _events(data):
@@ -97,7 +106,8 @@ def read(data: bytes, memory: Memory) -> tuple[list[Span], float]:
         if thread is None:
             thread = threads[key] = _Thread(memory)
         thread.apply(begins, raw, seconds)
-    return [span for thread in threads.values() for span in thread.finish(last)], last
+    spans = [span for thread in threads.values() for span in thread.finish(last)]
+    return Trace(spans, last, sum(thread.torn for thread in threads.values()))
 
 
 def _plausible(raw: tuple[Any, Any, Any], at: Any, key: Any) -> bool:
@@ -135,13 +145,17 @@ def _leading_events(text: str) -> Iterator[Any]:
 
 
 class _Thread:
-    """The stack machine of one thread: what is open now, and the spans that were."""
+    """The stack machine of one thread: what is open now, and the spans that were.
+
+    `torn` counts the reads that were recognised as such, once it has finished.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._open: list[_Raw] = []
         self._since = 0.0
         self._spans: list[Span] = []
+        self.torn = 0
 
     def apply(self, begins: bool, raw: _Raw, at: float) -> None:
         if at > self._since:
@@ -157,7 +171,9 @@ class _Thread:
         """Close what was left open, as in a file that was cut off, and return all spans."""
         if at > self._since:
             self._keep(at)
-        return _mended(self._spans)
+        mended = _mended(self._spans)
+        self.torn += len(self._spans) - len(mended)
+        return mended
 
     def _close_down_to(self, raw: _Raw) -> None:
         """Close a frame whose callees were never closed."""
@@ -172,6 +188,7 @@ class _Thread:
             self._spans.append(Span(label, self._since, at, stack))
         elif label and label.name == _MAIN and self._spans:
             self._spans[-1] = self._spans[-1]._replace(end=at)
+            self.torn += 1
         self._since = at
 
 

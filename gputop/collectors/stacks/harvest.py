@@ -15,7 +15,7 @@ def harvest(outcome: Outcome, ids: NativeIds, memory: Memory, not_before: float)
 
     A window whose every read failed is a batch without segments: the failures count.
     """
-    spans, last = read(outcome.trace, memory)
+    spans, last, torn = read(outcome.trace, memory)
     read_threads, failed = outcome.counts()
     if outcome.ready is None or not (spans or failed):
         return None
@@ -24,6 +24,7 @@ def harvest(outcome: Outcome, ids: NativeIds, memory: Memory, not_before: float)
     start = max(first, not_before)
     end = max(origin + last if spans else outcome.ended, start)
     native = ids.resolve({span.label for span in spans})
+    reads = _reads(spans, read_threads, last)
     stacks, segments = _segments(spans, native, origin, start)
     return StackBatch(
         pid=outcome.pid,
@@ -32,8 +33,8 @@ def harvest(outcome: Outcome, ids: NativeIds, memory: Memory, not_before: float)
         threads={tid: label.name or _unnamed(tid, outcome.pid) for label, tid in native.items()},
         stacks=stacks,
         segments=segments,
-        samples=_reads(spans, read_threads, last) + failed,
-        failed=failed,
+        samples=reads + failed,
+        failed=failed + min(torn, reads),
         rate_hz=float(outcome.rate),
     )
 
