@@ -250,3 +250,14 @@ class Summary:
     gone: Mapping[int, ProcessInfo] = field(default_factory=dict)
     stack: Stack = ()
     cpu: CpuUse | None = None
+
+    @property
+    def program(self) -> ProcessInfo:
+        """Return the process that the target is about: its root, or, where that only wraps another without running
+        Python itself (`timeout`, `mpirun`, a shell), the headline's process."""
+        root = self.session.root
+        if root.python or self.headline is None:
+            return root
+        return next(
+            (process for process in self.processes if process.pid == self.headline.pid and process.python), root
+        )

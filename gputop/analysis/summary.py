@@ -251,9 +251,9 @@ def headline_key(
 ) -> ThreadKey | None:
     """Return the thread that the answer is about; None when no thread was seen.
 
-    That is the chosen one, else the main thread of the first of `processes`. When it does nothing but wait, it is the
-    slowest rank's that it launched, or another Python thread that clearly works (a server's worker, a child process). A
-    program without Python threads is judged by all of its threads.
+    That is the chosen one, else the main thread of the first of `processes`, or of the Python program that this one
+    wraps. When it does nothing but wait, it is the slowest rank's that it launched, or another Python thread that
+    clearly works (a server's worker, a child process). A program without Python threads is judged by all its threads.
     """
     if chosen in rows:
         return chosen
@@ -266,10 +266,20 @@ def headline_key(
     busiest = max(looked_at or rows, key=lambda key: (_at_it(rows[key]), rows[key].works), default=None)
     if busiest is None or main not in rows:
         return busiest
-    own, most = rows[main].works, _at_it(rows[busiest])
-    if own >= _RESTS:
+    if rows[main].works >= _RESTS:
         return main
-    return _slowest_rank(rows, processes) or (busiest if most >= own + _CLEARLY_MORE else main)
+    main = _wrapped(rows, processes) or main
+    clearly_more = _at_it(rows[busiest]) >= rows[main].works + _CLEARLY_MORE
+    return _slowest_rank(rows, processes) or (busiest if clearly_more else main)
+
+
+def _wrapped(rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo]) -> ThreadKey | None:
+    """Return the main thread of the oldest Python process below a program that runs no Python itself, such as `timeout`
+    or a shell; None without one."""
+    if processes[0].python:
+        return None
+    mains = (ThreadKey(process.pid, process.pid) for process in processes if process.python)
+    return next((key for key in mains if key in rows and rows[key].samples), None)
 
 
 def _slowest_rank(rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo]) -> ThreadKey | None:

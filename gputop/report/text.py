@@ -68,7 +68,9 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 def _title(summary: Summary) -> Iterator[str]:
     root = summary.session.root
-    facts = [f"pid {root.pid}", root.language, *root.frameworks, f"{summary.window.seconds:.1f} s watched"]
+    program = summary.program
+    language = program.language if program is root else f"{program.language} in pid {program.pid}"
+    facts = [f"pid {root.pid}", language, *program.frameworks, f"{summary.window.seconds:.1f} s watched"]
     if len(summary.processes) > 1:
         facts.append(f"{len(summary.processes)} processes")
     if root.pid in summary.ended:

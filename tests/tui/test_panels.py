@@ -138,7 +138,8 @@ def test_not_a_python_process_says_what_still_works() -> None:
         scene.session, root=replace(scene.session.root, python=None, frameworks=(), exe="/usr/bin/spin")
     )
     assert scene.summary is not None
-    scene.summary = replace(scene.summary, functions=(), lines=())
+    root = scene.session.root
+    scene.summary = replace(scene.summary, session=scene.session, processes=(root,), functions=(), lines=())
     scene.table.update(scene.summary, scene.view)
     assert "not a Python process: states, cores and GPU still work" in _text(scene, "hot")
     assert "Python" not in _text(scene, "header")

@@ -29,9 +29,10 @@ def _facts(scene: Scene) -> list[_Fact]:
     """Return what is known, in reading order; a small screen keeps the low priorities."""
     root = scene.session.root
     facts = [_Fact(f"pid {root.pid}", 0)]
-    if root.python:
-        facts.append(_Fact(f"Python {root.python}", 3))
-    facts += [_Fact(name, 5) for name in root.frameworks[:2]]
+    program = scene.summary.program if scene.summary is not None else root
+    if program.python:
+        facts.append(_Fact(program.language, 3))
+    facts += [_Fact(name, 5) for name in program.frameworks[:2]]
     facts += _sizes(scene)
     return facts
 
