@@ -133,7 +133,8 @@ def _cause(facts: Facts) -> str:
         return "quota"
     if cpus.elsewhere >= FREE:
         return "cores"
-    return "own" if wanted_cores(facts) > CROWDED * cpus.allowed else "others"
+    missing = wanted_cores(facts) - cpus.allowed
+    return "own" if missing > (CROWDED - 1) * cpus.allowed and missing >= cpus.others else "others"
 
 
 def _lock(facts: Facts, handover: bool) -> float:
@@ -347,7 +348,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
         "Waiting for a child",
         lambda facts: _from(BLOCKED, state(facts, "child")),
         sentences.waits("child", "a child process"),
-        ("the answer is in the child process: look at that one (gputop --pid PID)",),
+        ("the answer is in the child process: its threads are in the list, and gputop --pid shows it alone",),
     ),
     Diagnosis(
         "cpu-bound",

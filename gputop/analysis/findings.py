@@ -133,8 +133,12 @@ def waits_for_peers(facts: Facts) -> bool:
 
 
 def name(facts: Facts) -> str:
-    """Return the headline thread's name."""
-    return _short(facts.headline.name) if facts.headline else "no thread"
+    """Return the headline thread's name, with its process where another one's thread is called the same."""
+    headline = facts.headline
+    if headline is None:
+        return "no thread"
+    twins = any(row.name == headline.name and row.pid != headline.pid for row in facts.threads)
+    return f"{_short(headline.name)} ({headline.pid})" if twins else _short(headline.name)
 
 
 def hottest(facts: Facts, *states: str) -> FunctionRow | None:
@@ -217,8 +221,19 @@ def common_evidence(facts: Facts) -> tuple[str, ...]:
     lines = [f"{name(facts)}: {_split(headline)}"]
     if uses_gpu(facts):
         lines += [_gpu_line(gpu.index, gpu.utilization, gpu.target_sm) for gpu in facts.target_gpus]
-    lines += [*_functions(facts), _cpus(facts), _backward(facts), _peers(facts), _failed(facts)]
+    lines += [*_functions(facts), _cpus(facts), _backward(facts), _peers(facts), _child(facts), _failed(facts)]
     return tuple(filter(None, lines))
+
+
+def _child(facts: Facts) -> str:
+    """Say what the child does that the headline thread waits for: of several, the one that was seen most."""
+    headline = facts.headline
+    children = [row for row in facts.threads if headline and row.main and row.pid != headline.pid and row.samples]
+    if not children or state(facts, "child") < 0.1:
+        return ""
+    row = max(children, key=lambda child: child.samples)
+    most = max(row.states, key=lambda name: row.states[name])
+    return f"its child {_short(row.name)} ({row.pid}): {_part(most, row.states[most], row.detail)}"
 
 
 def _split(headline: Headline) -> str:

@@ -76,6 +76,7 @@ FRAME_RULES: tuple[FrameRule, ...] = (
         also="python native",
     ),
     _rule("inductor-compile", "child.compile", "torch/_inductor/cpp_builder.py", "run_compile_cmd _run_compile_cmd"),
+    _rule("triton-compile", "child.compile", "triton/backends/nvidia/compiler.py", "make_cubin", only="child io"),
     _rule("subprocess", "child.", "/subprocess.py", "wait _wait _try_wait communicate _communicate"),
     _rule("process-join", "child.", "multiprocessing/popen_fork.py", "wait poll"),
     # Helpers and workers of the standard library, waiting for something to do.

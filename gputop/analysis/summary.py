@@ -23,6 +23,8 @@ from gputop.store import Cpu, Store, ThreadKey
 _RESTS = 0.1
 #: … and another thread works at least this much more.
 _CLEARLY_MORE = 0.2
+#: … and two threads do the same whose shares differ by less than this.
+_EQUAL = 0.1
 
 #: Another thread must have been there for this part of the time that the main thread was.
 _LASTED = 0.3
@@ -263,7 +265,7 @@ def headline_key(
     main = ThreadKey(processes[0].pid, processes[0].pid)
     if main in rows:  # a child that lived for a moment worked all of its life
         looked_at = [key for key in looked_at if rows[key].seconds >= _LASTED * rows[main].seconds]
-    busiest = max(looked_at or rows, key=lambda key: (_at_it(rows[key]), rows[key].works), default=None)
+    busiest = _busiest(rows, looked_at or list(rows))
     if busiest is None or main not in rows:
         return busiest
     if rows[main].works >= _RESTS:
@@ -271,6 +273,12 @@ def headline_key(
     main = _wrapped(rows, processes) or main
     clearly_more = _at_it(rows[busiest]) >= rows[main].works + _CLEARLY_MORE
     return _slowest_rank(rows, processes) or (busiest if clearly_more else main)
+
+
+def _busiest(rows: Mapping[ThreadKey, ThreadRow], keys: Sequence[ThreadKey]) -> ThreadKey | None:
+    """Return the thread that is most at it; of equals the oldest, so that the answer does not hop between them."""
+    most = max((_at_it(rows[key]) for key in keys), default=0.0)
+    return next((key for key in sorted(keys) if _at_it(rows[key]) > most - _EQUAL), None)
 
 
 def _wrapped(rows: Mapping[ThreadKey, ThreadRow], processes: Sequence[ProcessInfo]) -> ThreadKey | None:

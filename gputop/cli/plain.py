@@ -27,6 +27,6 @@ def _print(watch: Watch, window: Window, said: tuple[Note, ...]) -> tuple[Note, 
     """Print one block and return the notes that have been said now."""
     from gputop.report.text import brief
 
-    summary = watch.engine.summary(window, _COLUMNS)
+    summary = watch.engine.about_now(watch.engine.summary(window, _COLUMNS))
     print(brief(summary, said), flush=True)
     return summary.notes

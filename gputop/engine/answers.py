@@ -57,6 +57,12 @@ class Answers(ABC):
 
         return summarise(self.store, window, columns=columns, thread=thread, alone=alone, native=native)
 
+    def about_now(self, summary: Summary) -> Summary:
+        """Return a summary of a window that ends now, its verdict on the last seconds where these are unlike it."""
+        from gputop.analysis import lately
+
+        return lately.about_now(self.store, summary)
+
     def flame(self, window: Window, thread: tuple[int, int] | None = None, *, alone: bool = False) -> CallTree:
         """Return the call tree of a window; costs some milliseconds of CPU."""
         from gputop.analysis.summary import call_tree

@@ -176,12 +176,12 @@ class GputopApp(App[Outcome]):
         self.switch_screen(Overview(self))
 
     def _start_feed(self, source: Source) -> None:
-        self._feed = Feed(
-            lambda asked: source.summary(
-                asked.window, asked.columns, asked.thread, alone=asked.alone, native=asked.native
-            ),
-            self._deliver,
-        )
+        def answer(asked: Question) -> Summary:
+            summary = source.summary(asked.window, asked.columns, asked.thread, alone=asked.alone, native=asked.native)
+            now = source.live and source.exited is None and asked.window.end >= asked.until
+            return source.about_now(summary) if now else summary
+
+        self._feed = Feed(answer, self._deliver)
         self._answered = time.monotonic()
         self.ask()
         self.set_timer(FIRST_LOOK_S, self.snapshots.look)

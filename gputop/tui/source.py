@@ -68,6 +68,9 @@ class Source(Protocol):
         functions that Python's lines called.
         """
 
+    def about_now(self, summary: Summary) -> Summary:
+        """Return a summary of a window that ends now, its verdict on the last seconds where these are unlike it."""
+
     def flame(self, window: Window, thread: Thread | None = None, *, alone: bool = False) -> CallTree:
         """Return the call tree of a window; may be slow."""
 

@@ -214,6 +214,9 @@ class FakeSource:
     def code(self, file: str) -> Code:
         return code_of(file)
 
+    def about_now(self, summary: Summary) -> Summary:
+        return summary
+
     def summary(
         self,
         window: Window,
