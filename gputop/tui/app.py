@@ -29,6 +29,7 @@ from gputop.tui.panels import timeline
 from gputop.tui.screens.overview import Overview
 from gputop.tui.snapshots import FIRST_LOOK_S, LOOK_EVERY_S, Snapshots
 from gputop.tui.source import Attach, Find, Outcome, Source
+from gputop.tui.sparing import Sparing
 from gputop.tui.table import Table
 from gputop.tui.view import Message, Scene, View
 
@@ -82,6 +83,7 @@ class GputopApp(App[Outcome]):
         self._feed: Feed[Summary] | None = None
         self._wanted: Question | None = None
         self._answered = 0.0
+        self._sparing = Sparing(settings.own_budget, time.monotonic())
         self.snapshots = Snapshots(self)
         self._until_exit = ExitStack()
         self._hangup: terminal.HangupWatch | None = None
@@ -118,10 +120,10 @@ class GputopApp(App[Outcome]):
         self.tick_at(self.settings.hz)
 
     def tick_at(self, hz: float) -> None:
-        """Update the screen so often from now on."""
+        """Update the screen so often from now on, as far as gputop may."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_interval(1 / hz, self._tick)
+        self._timer = self.set_interval(1 / self._sparing.rate(hz), self._tick)
 
     def _open_picker(self) -> None:
         from gputop.tui.screens.picker import Picker
@@ -226,7 +228,7 @@ class GputopApp(App[Outcome]):
         over = scene.message is not None and scene.said is None
         if over:
             scene.message = None
-        if over or behind > 1.5 / self.settings.hz or scene.view.paused is not None:
+        if over or behind > 1.5 / self._sparing.rate(self.settings.hz) or scene.view.paused is not None:
             self.draw()
 
     def on_fresh(self, event: Fresh) -> None:
@@ -241,6 +243,9 @@ class GputopApp(App[Outcome]):
         if scene.source.output is not None:
             scene.output = scene.source.output_lines(_OUTPUT_ROWS)
         scene.summary, scene.now = event.answer, self._answered
+        if scene.source.live and self._sparing.take(event.answer.cost, self._answered):
+            scene.sparing = self._sparing.on
+            self.tick_at(self.settings.hz)
         self.changed()
 
     def on_selected(self, event: Selected) -> None:

@@ -138,6 +138,7 @@ class Scene:
         prompt: what the user is typing now ("filter"), empty for nothing.
         tracing: the snapshot key's choices and findings.
         late: seconds since the newest summary came, once that is worth saying.
+        sparing: the screen is brought up to date half as often as asked, because gputop costs more than it may.
     """
 
     source: Source
@@ -153,6 +154,7 @@ class Scene:
     prompt: str = ""
     tracing: Tracing = field(default_factory=Tracing)
     late: float = 0.0
+    sparing: bool = False
 
     @property
     def said(self) -> Message | None:

@@ -76,8 +76,9 @@ def _sampling(scene: Scene) -> list[Span]:
     if cost is None or not scene.source.live or scene.source.exited is not None:
         return []
     rates = f"stacks {cost.stack_rate_hz:.0f} Hz {scene.glyphs.dot} peek {cost.peek_rate_hz:.0f} Hz"
+    rates += f" {scene.glyphs.dot} screen at half rate" if scene.sparing else ""
     rates += f" ({cost.limited})" if cost.limited else ""
-    spans: list[Span] = [("  ", "text/bar"), (rates, "warn/bar" if cost.limited else "dim/bar")]
+    spans: list[Span] = [("  ", "text/bar"), (rates, "warn/bar" if cost.limited or scene.sparing else "dim/bar")]
     if cost.failed >= 0.005:
         tone = "warn/bar" if cost.failed > 0.1 else "dim/bar"
         spans.append((f" {scene.glyphs.dot} failed {percent(cost.failed)}", tone))
