@@ -17,6 +17,7 @@ from gputop.errors import OK, UsageError
 from gputop.model import ProcessInfo
 from gputop.session import SessionWriter
 from gputop.store import Store
+from gputop.target.command import find_program
 from gputop.target.describe import describe
 from gputop.target.launch import Launched, launch
 
@@ -63,8 +64,7 @@ def open_target(invocation: Invocation) -> Opened:
         CommandNotStartedError: the program cannot be started.
     """
     pid = invocation.flags.pid
-    if pid is not None and invocation.program:
-        raise UsageError("both --pid and a command were given", "give one of them")
+    _check_one(invocation)
     if pid is not None:
         return Opened(describe(pid), None, None)
     if not invocation.program:
@@ -78,6 +78,26 @@ def open_target(invocation: Invocation) -> Opened:
     except BaseException:
         camera.close()
         raise
+
+
+def check_target(invocation: Invocation) -> None:
+    """Find out whether the target is there, and start nothing.
+
+    Raises:
+        UsageError: two targets were asked for.
+        NoProcessError: there is no such process.
+        CommandNotStartedError: there is no such program, or it may not be executed.
+    """
+    _check_one(invocation)
+    if invocation.flags.pid is not None:
+        describe(invocation.flags.pid)
+    if invocation.program:
+        find_program(invocation.program[0], os.environ)
+
+
+def _check_one(invocation: Invocation) -> None:
+    if invocation.flags.pid is not None and invocation.program:
+        raise UsageError("both --pid and a command were given", "give one of them")
 
 
 def engine_over(opened: Opened, settings: Settings, recording: SessionWriter | None = None) -> Engine:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 from gputop.cli.arguments import Invocation
-from gputop.cli.opened import engine_over, open_target, signals, tell
+from gputop.cli.opened import check_target, engine_over, open_target, signals, tell
 from gputop.config import Settings
 from gputop.engine import Engine
 from gputop.errors import OK, UsageError
@@ -21,7 +22,8 @@ _AGAIN_S = 0.1
 
 def run(invocation: Invocation) -> int:
     """Show the screen over a target, or the list to choose one from; return the exit code."""
-    _need_terminal()
+    check_target(invocation)  # what is wrong with it counts more than a terminal that is none
+    _need_terminal(_remedy(invocation))
     if invocation.flags.pid is None and not invocation.program:
         return _pick(invocation)
     opened = open_target(invocation)
@@ -59,10 +61,10 @@ def _come_again(number: int) -> None:
 
 def replay(invocation: Invocation) -> int:
     """Show the screen over a recording."""
-    _need_terminal()
     from gputop.engine.replay import Replay
 
     source = Replay(invocation.flags.file)
+    _need_terminal(shlex.join(("gputop", "report", str(invocation.flags.file))))
     from gputop.tui.app import show
 
     show(source, invocation.settings)
@@ -90,8 +92,21 @@ def _pick(invocation: Invocation) -> int:
     return OK
 
 
-def _need_terminal() -> None:
+def _remedy(invocation: Invocation) -> str:
+    """Return the commands that show this target without a screen."""
+    words = ["--pid", str(invocation.flags.pid or "PID")]
+    if invocation.program:
+        words = ["--", *invocation.program]
+    return f"{shlex.join(['gputop', 'report', *words])}, or block by block: {shlex.join(['gputop', '--plain', *words])}"
+
+
+def _need_terminal(remedy: str) -> None:
+    """Refuse to draw where nothing can be drawn.
+
+    Raises:
+        UsageError: there is no terminal, or one without a cursor; `remedy` is what to call instead.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("the screen needs a terminal", "without one: gputop report --pid PID")
-    if os.environ.get("TERM") in ("dumb", "unknown"):
-        raise UsageError("this terminal cannot move its cursor (TERM=dumb)", "text, block by block: gputop --plain …")
+        raise UsageError("the screen needs a terminal", f"without one: {remedy}")
+    if (kind := os.environ.get("TERM")) in ("dumb", "unknown"):
+        raise UsageError(f"this terminal cannot move its cursor (TERM={kind})", f"as text: {remedy}")

@@ -147,5 +147,41 @@ def test_a_terminal_that_cannot_move_its_cursor_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="cursor") as raised:
-        screen._need_terminal()
-    assert "--plain" in raised.value.remedy
+        screen.run(parse(["--pid", str(os.getpid())]))
+    assert f"gputop --plain --pid {os.getpid()}" in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["replay", "missing.gputop"], 1, "cannot read missing.gputop"),
+        (["replay", __file__], 1, "is not a gputop recording"),
+        (["--pid", "4194399"], 4, "there is no process 4194399"),
+        (["--pid", "1", "--", "ls"], 2, "give one of them"),
+        (["--", "no-such-program-anywhere"], 127, "command not found"),
+        (["--", "/etc/passwd"], 126, "chmod +x /etc/passwd"),
+    ],
+)
+def test_what_is_wrong_with_the_target_is_said_first_without_a_terminal(
+    words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == code
+    complaint = capsys.readouterr().err
+    assert says in complaint
+    assert "terminal" not in complaint
+
+
+def test_without_a_terminal_the_remedy_is_for_the_same_target(capsys: pytest.CaptureFixture[str]) -> None:
+    own = os.getpid()
+    recording = Path(__file__).parents[1] / "data" / "recordings" / "loader.gputop"
+    cures = {
+        ("--pid", str(own)): f"gputop report --pid {own}, or block by block: gputop --plain --pid {own}",
+        ("--", "ls", "a b"): "gputop report -- ls 'a b', or block by block: gputop --plain -- ls 'a b'",
+        (): "gputop report --pid PID, or block by block: gputop --plain --pid PID",
+        ("replay", str(recording)): f"without one: gputop report {recording}\n",
+    }
+    for words, cure in cures.items():
+        assert main(words) == 2
+        complaint = capsys.readouterr().err
+        assert "the screen needs a terminal" in complaint
+        assert cure in complaint
