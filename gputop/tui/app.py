@@ -180,7 +180,7 @@ class GputopApp(App[Outcome]):
     def _start_feed(self, source: Source) -> None:
         def answer(asked: Question) -> Summary:
             summary = source.summary(asked.window, asked.columns, asked.thread, alone=asked.alone, native=asked.native)
-            now = source.live and source.exited is None and asked.window.end >= asked.until
+            now = source.live and source.exited is None and asked.of_now
             return source.about_now(summary) if now else summary
 
         self._feed = Feed(answer, self._deliver)

@@ -25,6 +25,11 @@ class Question(NamedTuple):
     alone: bool = False
     native: bool = False
 
+    @property
+    def of_now(self) -> bool:
+        """Tell whether the window ends with what is known: it ends with the last whole step of the timeline."""
+        return self.until - self.window.end < 2 * self.window.seconds / max(self.columns, 1)
+
 
 def spawn(name: str, work: Callable[[], None]) -> threading.Thread:
     """Run `work` once on a daemon thread."""

@@ -181,3 +181,19 @@ async def test_ranges_that_cannot_be_summed_up_say_so() -> None:
         app.scene.source.summary = broken  # type: ignore[method-assign]
         await pilot.press("c")
         await until(pilot, lambda: "cannot be compared" in page(app))
+
+
+class Stopping(FakeSource):
+    """Has just stopped."""
+
+    def about_now(self, summary: Summary) -> Summary:
+        return replace(summary, verdict=replace(summary.verdict, title="Stopped now"))
+
+
+async def test_the_verdict_is_about_now_only_while_now_is_shown() -> None:
+    async with running(Stopping(), (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "STOPPED NOW" in text(app, "verdict"))
+        await pilot.press(*["left"] * 20)
+        await until(pilot, lambda: "STOPPED NOW" not in text(app, "verdict"))
+        await pilot.press("end")
+        await until(pilot, lambda: "STOPPED NOW" in text(app, "verdict"))
