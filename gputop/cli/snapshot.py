@@ -10,6 +10,7 @@ from gputop.cli.watch import watching
 from gputop.engine.answers import Answers
 from gputop.engine.replay import Replay
 from gputop.errors import OK
+from gputop.snapshot import formats
 from gputop.snapshot.camera import TORCH
 from gputop.snapshot.flight import Saved
 from gputop.snapshot.kineto.request import Options
@@ -19,7 +20,12 @@ _TORCH_IMPORT_S = 20.0
 
 
 def run(invocation: Invocation) -> int:
-    """Write the trace and return the exit code."""
+    """Write the trace and return the exit code.
+
+    Raises:
+        UsageError: the file's ending is none of those that choose a format; no program is launched then.
+    """
+    formats.of(invocation.flags.trace)
     return _recorded(invocation) if invocation.flags.file is not None else _live(invocation)
 
 

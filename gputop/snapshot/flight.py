@@ -79,7 +79,8 @@ def take(
     """Save the last seconds plus the next ones; `path`'s ending chooses the format.
 
     Raises:
-        SnapshotError: the name has no known ending, the file cannot be written, or nothing was sampled.
+        UsageError: the name has no known ending.
+        SnapshotError: the file cannot be written, or nothing was sampled.
     """
     formats.of(path)
     write.check(path)
@@ -131,7 +132,8 @@ def save(
     `epoch` is the Unix time at monotonic 0; the session's when not given.
 
     Raises:
-        SnapshotError: the name has no known ending, the file cannot be written, or nothing was sampled.
+        UsageError: the name has no known ending.
+        SnapshotError: the file cannot be written, or nothing was sampled.
     """
     chosen = formats.of(path)
     shot = shoot(store, window, epoch)

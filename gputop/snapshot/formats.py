@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputop.errors import SnapshotError
+from gputop.errors import UsageError
 from gputop.snapshot import collapsed, flame, pprof, sampled, speedscope
 from gputop.snapshot.shot import Shot
 
@@ -38,13 +38,13 @@ def of(path: Path) -> Format:
     """Return the format that a file's name asks for.
 
     Raises:
-        SnapshotError: no format has such an ending.
+        UsageError: no format has such an ending.
     """
     name = path.name.lower().removesuffix(".gz")
     fitting = [(ending, item) for item in FORMATS for ending in item.endings if name.endswith(ending)]
     if not fitting:
         known = " ".join(ending for item in FORMATS for ending in item.endings)
-        raise SnapshotError(
+        raise UsageError(
             f"{path.name}: the name's ending chooses the format, and this one is none",
             f"use one of {known}, each also with .gz",
         )

@@ -37,6 +37,8 @@ USAGE: list[tuple[Sequence[object], str]] = [
     (("--pid", 1), "the screen needs a terminal"),
     (("report", "--pid", 1, "--", "true"), "give one of them"),
     (("report", "--window", "0", "--pid", 1), "outside 1 … 3600"),
+    (("snapshot", "-o", "t.what", "--pid", 1), ".speedscope.json"),
+    (("snapshot", "-o", "t.what", "--", "no-such-command-anywhere"), ".speedscope.json"),
 ]
 
 
@@ -77,7 +79,6 @@ def test_files_that_cannot_be_read_or_written_give_1(tmp_path: Path) -> None:
         ("report", tmp_path / "text.gputop"): "is not a gputop recording",
         ("snapshot", "-o", tmp_path / "there.json", "--pid", 1): "gputop never overwrites a file",
         ("snapshot", "-o", tmp_path / "no" / "t.json", "--pid", 1): "make the directory first",
-        ("snapshot", "-o", tmp_path / "t.what", "--pid", 1): "ending",
         ("record", "-o", tmp_path / "no" / "r.gputop", "--", "true"): "cannot write",
     }
     for run, told in zip(together(*cases), cases.values(), strict=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from gputop.errors import SnapshotError
+from gputop.errors import UsageError
 from gputop.model import Frame
 from gputop.snapshot import collapsed, flame, formats, pprof, speedscope, write
 from gputop.snapshot.weights import weights
@@ -42,7 +42,7 @@ def test_ending_chooses_the_format(name: str, title: str) -> None:
 
 
 def test_unknown_ending_says_which_there_are() -> None:
-    with pytest.raises(SnapshotError, match="ending") as caught:
+    with pytest.raises(UsageError, match="ending") as caught:
         formats.of(Path("a.trace"))
     for item in formats.FORMATS:
         assert all(ending in caught.value.remedy for ending in item.endings)
