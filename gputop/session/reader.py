@@ -23,7 +23,8 @@ _LONGEST_LINE = 16 << 20
 #: Latest time believed, monotonic seconds: no machine has been up for thirty years.
 _LATEST = 1e9
 _CUT = "the recording has no end: gputop was killed, or still writes it; its last second may be missing"
-_RECORD_AGAIN = "record again: gputop record --pid PID -o FILE.gputop"
+#: How a recording is made; also where what was given is none.
+_MAKE_ONE = "a recording is made by: gputop record --pid PID -o FILE.gputop, or gputop record -o FILE.gputop -- COMMAND"
 
 
 def read_session(path: Path) -> Iterator[Batch]:
@@ -67,7 +68,7 @@ def _check(path: Path, line: bytes) -> None:
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         major = None
     if type(major) is not int:
-        raise RecordingError(f"{path} is not a gputop recording", _RECORD_AGAIN)
+        raise RecordingError(f"{path} is not a gputop recording", _MAKE_ONE)
     if major > VERSION[0]:
         raise RecordingError(
             f"{path} was written by a newer gputop (format {major})", "upgrade: pip install -U gputop-live"

@@ -139,4 +139,4 @@ def test_a_damaged_recording_shows_what_can_be_read_or_says_what_is_wrong(good: 
     for name in ("bomb", "text", "empty"):
         assert (runs[name].returncode, runs[name].stdout) == (1, "")
         assert runs[name].stderr.startswith("gputop: ")
-        assert "record again" in runs[name].stderr
+        assert "gputop record --pid PID -o FILE.gputop" in runs[name].stderr

@@ -260,8 +260,10 @@ def test_a_newer_major_version_says_upgrade(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(RecordingError, match="not a gputop recording"):
+    with pytest.raises(RecordingError, match="not a gputop recording") as caught:
         read_session(path)
+    assert "a recording is made by: gputop record --pid PID" in caught.value.remedy
+    assert "again" not in caught.value.remedy
 
 
 def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
