@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gputop.errors import GputopError, UsageError
 
@@ -19,6 +20,13 @@ from gputop.errors import GputopError, UsageError
 _ASSIGNMENT = re.compile(
     r"""(?P<head>\s*["']?(?P<name>\w+)["']?\s*=\s*)(?P<value>"[^"]*"|'[^']*'|[^\s#"']+)(?P<tail>\s*(?:\#.*)?)$"""
 )
+
+#: What the variables begin with, and those among them that are no settings: the settings file, what gputop sets for
+#: the programs that it starts, and what its tests read.
+_PREFIX = "GPUTOP_"
+_OTHER_VARIABLES = ("GPUTOP_CONFIG", "GPUTOP_AGENT_", "GPUTOP_PYTHONS", "GPUTOP_NVML_SCRIPT")
+#: Names less alike than this (`difflib`) are not meant.
+_NEAR = 0.45
 
 _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
@@ -51,6 +59,13 @@ class Settings:
     inject: bool = field(default=True, metadata={"help": "may offer to switch on torch's profiler in the target"})
 
 
+class _Given(NamedTuple):
+    """A value as it was given, and where: "--hz", "the variable GPUTOP_HZ", "hz in FILE"."""
+
+    value: Any
+    source: str
+
+
 def config_path() -> Path:
     """Return where the settings file is looked for (`GPUTOP_CONFIG` wins)."""
     explicit = os.environ.get("GPUTOP_CONFIG")
@@ -76,10 +91,16 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, path
     Raises:
         UsageError: a value that does not parse or is out of range, naming where it came from.
     """
-    chosen = _from_file(path if path is not None else config_path()) | _from_environ(environ)
-    chosen |= {name: value for name, value in flags.items() if value is not None}
+    path = path if path is not None else config_path()
+    chosen = {name: _Given(value, f"{name} in {path}") for name, value in _from_file(path).items()}
+    chosen |= _from_environ(environ)
+    chosen |= {name: _Given(value, _flag(name)) for name, value in flags.items() if value is not None}
     known = {item.name: item for item in fields(Settings)}
     return Settings(**{name: _checked(known[name], value) for name, value in chosen.items() if name in known})
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def save(changes: Mapping[str, Any], path: Path | None = None) -> Path:
@@ -165,44 +186,60 @@ def _loads(path: Path, text: str) -> dict[str, Any]:
     return values
 
 
-def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    names = {item.name for item in fields(Settings)}
-    found = {key[7:].lower(): value for key, value in environ.items() if key.startswith("GPUTOP_")}
-    return {name: value for name, value in found.items() if name in names}
+def _from_environ(environ: Mapping[str, str]) -> dict[str, _Given]:
+    return {
+        key[len(_PREFIX) :].lower(): _Given(value, f"the variable {key}")
+        for key, value in environ.items()
+        if key.startswith(_PREFIX)
+    }
 
 
-def _checked(item: Any, value: Any) -> Any:
+def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """Yield a sentence for each `GPUTOP_*` variable that nothing reads, with the name that may be meant."""
+    settings = [item.name for item in fields(Settings)]
+    for key in sorted(environ):
+        name = key.removeprefix(_PREFIX).lower()
+        if not key.startswith(_PREFIX) or name in settings or key.startswith(_OTHER_VARIABLES):
+            continue
+        near = difflib.get_close_matches(name, [*settings, "config"], 1, _NEAR)
+        cure = f"did you mean {_PREFIX}{near[0].upper()}?" if near else "gputop --help lists the settings"
+        yield f"the variable {key} changes nothing; {cure}"
+
+
+def _checked(item: Field[Any], given: _Given) -> Any:
     """Convert a value to the field's type and check its range or choices."""
+    choices = item.metadata.get("choices")
     try:
-        value = _converted(item.default, value)
+        value = str(given.value) if choices else _converted(item.default, given.value)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"setting {item.name}: {value!r} is not a {type(item.default).__name__}") from error
+        kind = "neither yes nor no" if isinstance(item.default, bool) else "not a number"
+        raise _wrong(item, given, kind) from error
     low, high = item.metadata.get("range", (None, None))
     if low is not None and not low <= value <= high:
-        raise UsageError(f"setting {item.name}: {value:g} is outside {low:g} … {high:g}")
-    choices = item.metadata.get("choices")
+        raise _wrong(item, given, f"outside {low:g} … {high:g}")
     if choices and value not in choices:
-        raise UsageError(f"setting {item.name}: {value!r} is none of {', '.join(choices)}")
+        raise _wrong(item, given, f"none of {', '.join(choices)}")
     return value
+
+
+def _wrong(item: Field[Any], given: _Given, why: str) -> UsageError:
+    """Return the error for a value: where it came from, why it cannot be, and what can."""
+    low, high = item.metadata.get("range", (None, None))
+    allowed = "yes or no" if low is None else f"a number from {low:g} to {high:g}"
+    if choices := item.metadata.get("choices"):
+        allowed = f"one of {', '.join(choices)}"
+    return UsageError(f"{given.source}: {str(given.value) or "''"} is {why}", f"give {allowed} ({item.metadata['help']})")
 
 
 def _converted(default: Any, value: Any) -> Any:
     if isinstance(default, bool):
-        if isinstance(value, bool):
-            return value
-        words = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }
-        if str(value).lower() not in words:
+        word = str(value).lower()
+        if word not in _YES | _NO:
             raise ValueError(value)
-        return words[str(value).lower()]
+        return word in _YES
     if isinstance(value, bool):  # which float() takes for 0 or 1
         raise ValueError(value)
-    return type(default)(value)
+    value = type(default)(value)
+    if value != value:  # nan
+        raise ValueError(value)
+    return value

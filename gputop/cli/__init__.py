@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from gputop.cli.arguments import parse
 from gputop.cli.commands import COMMANDS
+from gputop.config import unknown_variables
 from gputop.errors import FAILED, INTERRUPTED, OK, GputopError
 
 
@@ -18,6 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     130 interrupted; a launched command's own code passes through."""
     _print_any_character()
     try:
+        for doubt in unknown_variables():
+            print(GputopError(doubt).message, file=sys.stderr)
         invocation = parse(sys.argv[1:] if argv is None else argv)
         return COMMANDS[invocation.command].run(invocation)
     except GputopError as error:

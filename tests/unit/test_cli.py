@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gputop import config
 from gputop.cli import main
 from gputop.cli.arguments import parse
 from gputop.errors import UsageError
@@ -108,6 +110,53 @@ def test_a_bad_settings_file_is_named(text: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("GPUTOP_CONFIG", str(file))
     with pytest.raises(UsageError):
         parse(["--pid", "1"])
+
+
+@pytest.mark.parametrize(
+    ("flag", "variables", "line", "says", "cure"),
+    [
+        ({"hz": "0"}, {}, "", "--hz: 0 is outside 0.5 … 10", "a number from 0.5 to 10 (screen updates"),
+        ({"stack_rate": "nan"}, {}, "", "--stack-rate: nan is not a number", "from 1 to 1000"),
+        ({}, {"GPUTOP_HZ": "abc"}, "", "the variable GPUTOP_HZ: abc is not a number", "from 0.5 to 10"),
+        ({}, {"GPUTOP_TREE": "maybe"}, "", "the variable GPUTOP_TREE: maybe is neither yes nor no", "yes or no"),
+        ({}, {}, "window = true", "window in FILE: True is not a number", "from 1 to 3600"),
+        ({}, {}, 'theme = "pink"', "theme in FILE: pink is none of dark,", "one of dark, light, ansi (colours)"),
+        ({}, {}, "theme = true", "theme in FILE: True is none of dark,", "one of dark, light, ansi (colours)"),
+        ({}, {"GPUTOP_HZ": ""}, "", "the variable GPUTOP_HZ: '' is not a number", "from 0.5 to 10"),
+        ({}, {"GPUTOP_HZ": "99"}, "hz = 98", "the variable GPUTOP_HZ: 99 is outside", "from 0.5 to 10"),
+    ],
+)
+def test_a_value_that_cannot_be_says_where_it_came_from_and_what_can(
+    flag: dict[str, str], variables: dict[str, str], line: str, says: str, cure: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(line)
+    with pytest.raises(UsageError) as raised:
+        config.load(flag, variables, file)
+    assert says.replace("FILE", str(file)) in raised.value.what
+    assert cure in raised.value.remedy
+
+
+def test_a_variable_that_nothing_reads_is_told_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUTOP_WINDOWS", "5")
+    assert main(["report", "missing.gputop"]) == 1
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first == "gputop: the variable GPUTOP_WINDOWS changes nothing; did you mean GPUTOP_WINDOW?"
+    assert "missing.gputop" in second
+    assert list(config.unknown_variables({"GPUTOP_XYLOPHONE": ""})) == [
+        "the variable GPUTOP_XYLOPHONE changes nothing; gputop --help lists the settings"
+    ]
+
+
+def test_variables_that_gputop_or_its_tests_read_are_not_told() -> None:
+    root = Path(config.__file__).parents[1]
+    files = [*(root / "gputop").rglob("*.py"), *(root / "tests").rglob("*.py"), *(root / "tests").rglob("*.h")]
+    used = {name for path in files for name in re.findall(r"\bGPUTOP_[A-Z][A-Z_]*\b", path.read_text())}
+    used -= {"GPUTOP_NAME", "GPUTOP_WINDOWS", "GPUTOP_XYLOPHONE"}  # said in the help, and meant to be told above
+    assert {"GPUTOP_HZ", "GPUTOP_CONFIG", "GPUTOP_AGENT_DIRECTORY", "GPUTOP_PYTHONS", "GPUTOP_NVML_SCRIPT"} <= used
+    assert not list(config.unknown_variables(dict.fromkeys([*used, "GPUTOP_hz", "PATH"], "")))
 
 
 def run_python(code: str) -> str:
