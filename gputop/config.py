@@ -228,7 +228,8 @@ def _wrong(item: Field[Any], given: _Given, why: str) -> UsageError:
     allowed = "yes or no" if low is None else f"a number from {low:g} to {high:g}"
     if choices := item.metadata.get("choices"):
         allowed = f"one of {', '.join(choices)}"
-    return UsageError(f"{given.source}: {str(given.value) or "''"} is {why}", f"give {allowed} ({item.metadata['help']})")
+    value = str(given.value) or "''"
+    return UsageError(f"{given.source}: {value} is {why}", f"give {allowed} ({item.metadata['help']})")
 
 
 def _converted(default: Any, value: Any) -> Any:
