@@ -305,6 +305,11 @@ class Engine(Answers):
         """Return the file that the launched program writes to."""
         return self._launch.output if self._launch is not None else None
 
+    @property
+    def ended_by(self) -> int | None:
+        """Return the signal that ended the launched program, 0 for none; None while it runs, or of an attached one."""
+        return self._launch.ended_by if self._launch is not None else None
+
     def output_lines(self, count: int) -> list[str]:
         """Return the newest lines that the launched program wrote."""
         return self._tail.lines(count) if self._tail is not None else []

@@ -32,6 +32,7 @@ class Replay(Answers):
     live = False
     launched = False
     output: Path | None = None
+    ended_by: int | None = None  # a recording has the exit code only
 
     def __init__(self, path: Path) -> None:
         self.store = Store(_LIMIT_BYTES)

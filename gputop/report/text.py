@@ -11,6 +11,7 @@ from gputop.analysis.results import FunctionRow, Headline, NativePart, Summary, 
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
 from gputop.model import NA, GpuReading, Note, Value
+from gputop.target.ending import ending
 
 #: Shares below this are not worth a reader's second.
 _FLOOR = 0.005
@@ -22,9 +23,12 @@ _NATIVE, _NATIVE_OF = 0.1, 0.02
 _FUNCTIONS, _THREADS, _BRIEF = 15, 12, 3
 
 
-def text(summary: Summary) -> str:
-    """Return the report as plain text, without colours or escape sequences."""
-    return "\n".join(_lines(summary)) + "\n"
+def text(summary: Summary, ended_by: int | None = None) -> str:
+    """Return the report as plain text, without colours or escape sequences.
+
+    `ended_by` is the signal that ended the program, 0 when none did, None when that is not known.
+    """
+    return "\n".join(_lines(summary, ended_by)) + "\n"
 
 
 def brief(summary: Summary, said: Collection[Note] = ()) -> str:
@@ -55,8 +59,8 @@ def _shares(states: Mapping[str, float]) -> str:
     return ", ".join(f"{BY_ID[name].label} {100 * share:.0f} %" for name, share in largest if share)
 
 
-def _lines(summary: Summary) -> Iterator[str]:
-    yield from _title(summary)
+def _lines(summary: Summary, ended_by: int | None) -> Iterator[str]:
+    yield from _title(summary, ended_by)
     yield from _verdict(summary)
     if summary.headline is not None:
         yield from _split(summary.headline)
@@ -66,7 +70,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from _notes(summary)
 
 
-def _title(summary: Summary) -> Iterator[str]:
+def _title(summary: Summary, ended_by: int | None) -> Iterator[str]:
     root = summary.session.root
     program = summary.program
     language = program.language if program is root else f"{program.language} in pid {program.pid}"
@@ -75,7 +79,7 @@ def _title(summary: Summary) -> Iterator[str]:
         facts.append(f"{len(summary.processes)} processes")
     if root.pid in summary.ended:
         code = summary.ended[root.pid]
-        facts.append("exited" if code is None else f"exited with code {code}")
+        facts.append("exited" if code is None else ending(code, ended_by))
     yield " ".join(root.cmdline)[:200] or root.name
     yield " · ".join(facts)
     yield from (f"! {note.what}; {note.remedy}" for note in summary.notes if note.source == _RECORDING)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gputop import procfs
-from gputop.errors import FAILED, CommandNotStartedError, GputopError, NoProcessError
+from gputop.errors import FAILED, SIGNALLED, CommandNotStartedError, GputopError, NoProcessError
 from gputop.model import ProcessInfo
 from gputop.target import logfile, shim
 from gputop.target.command import find_program, not_executable, not_found
@@ -54,6 +54,7 @@ class Launched:
         self.command = command
         self.output = output
         self._code: int | None = None
+        self._ended_by: int | None = None
         self._collected = False
         self._lock = threading.RLock()  # a signal handler may forward while this thread polls
 
@@ -69,8 +70,14 @@ class Launched:
         """Return the exit code when it has ended (128 + n after signal n, as shells do), None while it runs."""
         with self._lock:
             if self._code is None:
-                self._code = _exit_code(self.pid)
+                self._code, self._ended_by = _exit_code(self.pid)
             return self._code
+
+    @property
+    def ended_by(self) -> int | None:
+        """Return the signal that ended it, 0 when it exited by itself; None while it runs or when it is not known."""
+        self.poll()
+        return self._ended_by
 
     def wait(self) -> int:
         """Wait until it has ended, take it out of the process table, and return its exit code."""
@@ -213,14 +220,17 @@ def _refused(name: str, number: int) -> CommandNotStartedError:
     return not_executable(name, why)
 
 
-def _exit_code(pid: int) -> int | None:
+def _exit_code(pid: int) -> tuple[int | None, int | None]:
+    """Return the exit code, None while it runs; and the signal that ended it, 0 for none, None when not known."""
     try:
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:  # somebody else collected it
-        return FAILED
+        return FAILED, None
     if ended is None:
-        return None
-    return ended.si_status if ended.si_code == os.CLD_EXITED else 128 + ended.si_status
+        return None, None
+    if ended.si_code == os.CLD_EXITED:
+        return ended.si_status, 0
+    return SIGNALLED + ended.si_status, ended.si_status
 
 
 def _comes_true(condition: Callable[[], bool], deadline: float) -> bool:

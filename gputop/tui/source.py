@@ -43,6 +43,7 @@ class Source(Protocol):
         launched: gputop started the command itself, so that quitting has to ask what becomes of it.
         output: the file that a launched command prints to, or None.
         exited: None while the target lives; then its exit code, None in the tuple when it is not known.
+        ended_by: the signal that ended it, 0 when none did, None when that is not known.
     """
 
     @property
@@ -55,6 +56,8 @@ class Source(Protocol):
     def output(self) -> Path | None: ...
     @property
     def exited(self) -> tuple[int | None] | None: ...
+    @property
+    def ended_by(self) -> int | None: ...
 
     def span(self) -> Window | None:
         """Return the time for which anything is kept, None before the first sample."""

@@ -123,6 +123,7 @@ class FakeSource:
     gate: threading.Event | None = None
     clock: Callable[[], float] = time.monotonic
     exited: tuple[int | None] | None = None
+    ended_by: int | None = None
     ended_at: float | None = None
     question: str = ""
     alone: bool = False

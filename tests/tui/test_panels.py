@@ -69,6 +69,10 @@ def test_a_target_that_ended_stays_browsable() -> None:
     scene.source.exited = (3,)  # type: ignore[misc]
     scene.source.ended_at = NOW  # type: ignore[attr-defined]
     assert "EXITED  with code 3 after 1:12:44, still browsable" in _text(scene, "status", 160, 1)
+    scene.source.exited = (139,)  # type: ignore[misc]
+    assert "EXITED  with code 139 (128 + SIGSEGV?) after" in _text(scene, "status", 160, 1)
+    scene.source.ended_by = 11  # type: ignore[misc]
+    assert "EXITED  ended by signal 11 (SIGSEGV) after 1:12:44" in _text(scene, "status", 160, 1)
     scene.source.exited = (None,)  # type: ignore[misc]
     assert "code unknown" in _text(scene, "status", 160, 1)
 

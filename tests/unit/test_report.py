@@ -44,6 +44,13 @@ def _sevenths(summary: Summary) -> Summary:
     return replace(summary, headline=headline, threads=(row,))
 
 
+def test_the_title_says_how_the_program_ended(seen: Summary) -> None:
+    summary = replace(seen, ended={seen.session.root.pid: 139})
+    assert "· ended by signal 11 (SIGSEGV)" in text(summary, 11).splitlines()[1]
+    assert text(summary, 0).splitlines()[1].endswith("· exited with code 139")
+    assert text(summary).splitlines()[1].endswith("· exited with code 139 (128 + SIGSEGV?)")
+
+
 def _percents(line: str) -> list[float]:
     return [float(part.split()[-1]) for part in line.split(" %")[:-1]]
 

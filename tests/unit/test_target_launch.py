@@ -19,6 +19,7 @@ import pytest
 from gputop import config
 from gputop.errors import CommandNotStartedError, GputopError
 from gputop.target.describe import describe
+from gputop.target.ending import ending
 from gputop.target.launch import Launched, launch
 
 _PR_SET_PTRACER = 0x59616D61
@@ -64,6 +65,37 @@ def appears(path: Path, text: str) -> str:
 )
 def test_exit_codes_pass_through(script: str, code: int) -> None:
     assert ended("sh", "-c", script) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("script", "ended_by", "words"),
+    [
+        ("exit 139", 0, "exited with code 139"),
+        ("kill -SEGV $$", signal.SIGSEGV, "ended by signal 11 (SIGSEGV)"),
+        ("exit 7", 0, "exited with code 7"),
+    ],
+)
+def test_a_signal_is_told_from_a_code_of_the_same_number(script: str, ended_by: int, words: str) -> None:
+    program = launch(["sh", "-c", script])
+    code = program.wait()
+    assert program.ended_by == ended_by
+    assert ending(code, program.ended_by) == words
+
+
+def test_a_code_that_may_mean_a_signal_is_a_question() -> None:
+    told = {code: ending(code, None) for code in (1, 128, 139, 255)}
+    assert told == {
+        1: "exited with code 1",
+        128: "exited with code 128",
+        139: "exited with code 139 (128 + SIGSEGV?)",
+        255: "exited with code 255",
+    }
+    assert ending(128 + 40, 40) == "ended by signal 40"
+
+
+def test_what_ended_a_running_program_is_not_known_yet(started: list[Launched]) -> None:
+    started.append(launch(["sleep", "60"]))
+    assert started[0].ended_by is None
 
 
 def test_the_description_after_launch_is_the_programs(started: list[Launched]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gputop.model import Note
+from gputop.target.ending import ending
 from gputop.tui import hints
 from gputop.tui.actions import OVERVIEW
 from gputop.tui.cells import Line, Span, clock_time, duration, line, percent, width_of, wrap
@@ -112,8 +113,8 @@ def _pause_words(scene: Scene, end: float) -> str:
 def _exit_words(scene: Scene, code: int | None) -> str:
     span = scene.source.span()
     lived = span.end + scene.session.epoch - scene.session.root.started_unix if span else 0
-    with_code = f"with code {code}" if code is not None else "(code unknown)"
-    return f"{with_code} after {duration(lived) if lived >= 60 else f'{lived:.0f} s'}, still browsable"
+    how = "(code unknown)" if code is None else ending(code, scene.source.ended_by).removeprefix("exited ")
+    return f"{how} after {duration(lived) if lived >= 60 else f'{lived:.0f} s'}, still browsable"
 
 
 def _click(scene: Scene, x: int, _y: int, width: int) -> str:
