@@ -12,11 +12,15 @@ from gputop.cli.arguments import Invocation
 from gputop.cli.watch import watching
 from gputop.errors import OK, SnapshotError, UsageError
 from gputop.model import Window
+from gputop.target.launch import Launched
+from gputop.target.output import last_lines
 
 #: Seconds watched when attached and nothing was said.
 _DURATION = 10.0
 #: A report shows no timeline.
 _COLUMNS = 1
+#: Lines shown of what a program printed that ended with an error.
+_LAST_LINES = 6
 
 
 def run(invocation: Invocation) -> int:
@@ -62,14 +66,25 @@ def _live(invocation: Invocation) -> int:
     with watching(invocation) as watch:
         window = watch.wait(duration)
         watch.engine.stop()  # the last stacks come in only then
-        _print(watch.engine.summary(window, _COLUMNS, native=True), invocation.flags.json)
-        return watch.exit_code()
+        _print(watch.engine.summary(window, _COLUMNS, native=True), invocation.flags.json, watch.engine.ended_by)
+        code = watch.exit_code()
+        if not invocation.flags.json and watch.opened.launched is not None:
+            _print_last_words(watch.opened.launched)
+        return code
 
 
-def _print(summary: Summary, as_json: bool) -> None:
+def _print_last_words(launched: Launched) -> None:
+    """Print the end of what a program printed that ended with an error: most say there what it was."""
+    lines = last_lines(launched.output, _LAST_LINES) if launched.poll() else []
+    if lines:
+        print("", "the last lines that it printed:", *(f"  {line}" for line in lines), sep="\n", flush=True)
+
+
+def _print(summary: Summary, as_json: bool, ended_by: int | None = None) -> None:
     from gputop.report.document import document
     from gputop.report.text import text
 
-    print(
-        json.dumps(document(summary), indent=1) if as_json else text(summary), end="\n" if as_json else "", flush=True
-    )
+    if as_json:
+        print(json.dumps(document(summary), indent=1), flush=True)
+    else:
+        print(text(summary, ended_by), end="", flush=True)

@@ -9,10 +9,14 @@ from collections import deque
 from itertools import islice
 from pathlib import Path
 
+from gputop.target.files import open_regular
 from gputop.text import printable
 
 #: Lines kept; characters kept of each; bytes read at once, and how far behind it may fall before it skips.
 LINES, _LINE_LIMIT, _READ_BYTES = 2000, 1000, 1 << 20
+
+#: Bytes read from the end of a file for its last lines.
+_END_BYTES = 1 << 16
 
 #: Escape sequences of terminals (ECMA-48): CSI … final byte, OSC … BEL or ST, and short ones. Colours and
 #: cursor movements mean nothing in a list of lines.
@@ -86,6 +90,25 @@ class Tail:
         *complete, self._rest = (self._rest + text).split("\n")
         self._lines.extend(map(_shown, complete[-LINES:]))
         self._rest = _shortened(self._rest)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """Return the last `count` lines of a file, each printable; empty lines at the end do not count.
+
+    At most 64 kB are read, from the end. A file that cannot be read or is no regular file has no lines.
+    """
+    try:
+        with os.fdopen(open_regular(str(path)), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = os.pread(file.fileno(), _END_BYTES, max(0, size - _END_BYTES))
+    except OSError:
+        return []
+    lines = [_shown(line) for line in data.decode(errors="replace").split("\n")]
+    if size > _END_BYTES and len(lines) > 1:
+        del lines[0]  # which may have begun before
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines[-count:]
 
 
 def _shortened(line: str) -> str:

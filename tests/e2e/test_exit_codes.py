@@ -117,6 +117,36 @@ def test_a_launched_programs_own_code_passes_through() -> None:
     assert together(("record", "-o", "/dev/full/x", "--", "true"))[0].returncode == 1
 
 
+CRASHES = {
+    "import time; print('start'); time.sleep({}); raise ValueError('bad image')": (1, "exited with code 1"),
+    "import os, time; print('ValueError: bad image'); time.sleep({}); os.kill(os.getpid(), 11)": (
+        128 + signal.SIGSEGV,
+        "ended by signal 11 (SIGSEGV)",
+    ),
+}
+
+
+def test_the_report_on_a_program_that_failed_ends_with_what_it_printed_last() -> None:
+    """Also where it failed after the report, and not where it succeeded or the report is for a machine."""
+    python = ("--", sys.executable, "-c")
+    runs = together(*(("report", *python, code.format(0.3)) for code in CRASHES))
+    for run, (code, words) in zip(runs, CRASHES.values(), strict=True):
+        assert run.returncode == code
+        assert words in run.stdout.splitlines()[1]
+        *_, last = run.stdout.splitlines()
+        assert last == "  ValueError: bad image"
+        assert "\nthe last lines that it printed:\n" in run.stdout
+    late, machine, fine = together(
+        ("report", "--duration", 0.3, *python, next(iter(CRASHES)).format(1.5)),
+        ("report", "--json", *python, next(iter(CRASHES)).format(0.1)),
+        ("report", *python, "print('fine')"),
+    )
+    assert "exited" not in late.stdout.splitlines()[1]
+    assert late.stdout.endswith("\n  ValueError: bad image\n")
+    assert document(machine, code=1)["target"]["exit_code"] == 1
+    assert (fine.returncode, "last lines" in fine.stdout) == (0, False)
+
+
 def test_a_signal_ends_a_watch_with_what_was_seen_by_then(tmp_path: Path) -> None:
     """Also where stacks are still to come, and for a snapshot; a recording is meant to be ended so."""
     trace, recording = tmp_path / "t.json", tmp_path / "r.gputop"

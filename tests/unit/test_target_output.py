@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.target.output import Tail
+from gputop.target.output import Tail, last_lines
 
 
 @pytest.fixture
@@ -107,3 +107,26 @@ def test_a_file_that_was_cut_or_replaced_starts_again(log: Path) -> None:
     append(other, b"another file, longer\n")
     other.rename(log)
     assert tail.lines(5) == ["first", "new", "another file, longer"]
+
+
+def test_the_last_lines_of_a_file(log: Path) -> None:
+    assert last_lines(log, 6) == []
+    append(log, b"one\ntwo\n\x1b[31mValueError\x1b[0m: b\xffad\x07\n\n \n")
+    assert last_lines(log, 6) == ["one", "two", "ValueError: b\ufffdad\ufffd"]
+    assert last_lines(log, 1) == ["ValueError: b\ufffdad\ufffd"]
+
+
+def test_the_last_lines_of_a_large_file_are_read_from_its_end(log: Path) -> None:
+    with log.open("wb") as file:
+        file.truncate(1 << 40)  # sparse: to read it would take hours
+    append(log, b"\nlast\n")
+    assert last_lines(log, 1) == ["last"]
+    append(log, b"x" * 100_000)
+    (line,) = last_lines(log, 6)
+    assert line.startswith("xxx")
+    assert len(line) <= 1000
+
+
+def test_a_pipe_has_no_last_lines(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert last_lines(tmp_path / "pipe", 6) == []
