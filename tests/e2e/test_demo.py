@@ -54,7 +54,7 @@ def test_demo_opens_the_screen_and_ends_with_its_job(tmp_path: Path) -> None:
         tmux.expect("hottest functions", "decode_image", "images/s")
         tmux.press("q")
         tmux.expect("is still running")
-        tmux.press("t")
+        tmux.press("e")
         tmux.expect("code=0")
 
 

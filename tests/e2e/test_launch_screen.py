@@ -82,7 +82,7 @@ def test_terminate_ends_it_and_its_own_code_comes_through(tmp_path: Path) -> Non
         pid = pid_of(tmp_path)
         tmux.press("q")
         tmux.expect("is still running")
-        tmux.press("t")
+        tmux.press("e")
         tmux.expect(f"code={128 + signal.SIGTERM}")
         assert gone(pid)
 

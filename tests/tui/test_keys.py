@@ -12,6 +12,7 @@ from gputop.tui.actions import ACTIONS, APP, OVERVIEW, on
 from gputop.tui.app import GputopApp
 from gputop.tui.canvas import Canvas
 from gputop.tui.screens.compare import Compare
+from gputop.tui.screens.dialog import Dialog
 from gputop.tui.screens.flame import Flame
 from gputop.tui.screens.overview import Overview
 from gputop.tui.screens.source import SourceScreen
@@ -49,7 +50,7 @@ async def test_quit_from_an_attached_process(key: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "outcome"),
     [
-        (["q", "t"], Outcome.TERMINATE),
+        (["q", "e"], Outcome.TERMINATE),
         (["q", "l"], Outcome.LEAVE),
         (["ctrl+c", "down", "enter"], Outcome.LEAVE),
         (["q", "up", "enter"], Outcome.TERMINATE),
@@ -59,9 +60,18 @@ async def test_quit_from_a_launched_command_asks(keys: list[str], outcome: Outco
     async with running(_launched()) as (app, pilot):
         await pilot.press(keys[0])
         await until(pilot, lambda: not isinstance(app.screen, Overview))
-        assert "terminate it" in page(app)
+        assert "end it (SIGTERM" in page(app)
         await pilot.press(*keys[1:])
     assert app.return_value is outcome
+
+
+async def test_a_key_of_the_screen_ends_no_launched_command() -> None:
+    assert not [action.name for action in ACTIONS if "e" in action.keys]
+    async with running(_launched()) as (app, pilot):
+        await pilot.press("q", "t", "s", "w", "p", "d")
+        await pilot.pause()
+        assert isinstance(app.screen, Dialog)
+        assert app.is_running
 
 
 @pytest.mark.parametrize("key", ["escape", "enter"])

@@ -95,7 +95,10 @@ class Dialog(ModalScreen[Answer]):
 
 
 def quit_dialog(app: GputopApp) -> Dialog[Outcome | None]:
-    """Ask what becomes of a launched command."""
+    """Ask what becomes of a launched command.
+
+    The key that ends it means nothing on any other screen: nobody presses it by habit.
+    """
     pid = app.scene.session.root.pid
     return Dialog(
         app,
@@ -104,7 +107,7 @@ def quit_dialog(app: GputopApp) -> Dialog[Outcome | None]:
         (
             Choice("c", "cancel: stay here", None),
             Choice("l", "leave it running, without gputop", Outcome.LEAVE),
-            Choice("t", "terminate it (SIGTERM, then SIGKILL)", Outcome.TERMINATE),
+            Choice("e", "end it (SIGTERM, then SIGKILL)", Outcome.TERMINATE),
         ),
     )
 
