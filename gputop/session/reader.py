@@ -91,7 +91,8 @@ def _batches(path: Path) -> Iterator[Batch]:
                 skipped += 1
     skipped += lines.overlong
     if lines.damaged or skipped:
-        what = f"the recording is damaged: {skipped} lines skipped" + ", the rest is unreadable" * lines.damaged
+        what = f"the recording is damaged: {skipped} line{'s' * (skipped != 1)} skipped"
+        what += ", the rest is unreadable" * lines.damaged
         yield Note(time, "recording", "damaged", what, "what could be read is shown")
     elif not lines.ended:
         yield Note(time, "recording", "cut", _CUT, "what could be read is shown")

@@ -157,3 +157,8 @@ def duration(seconds: float) -> str:
     if whole < _DAY:
         return f"{whole // _HOUR}:{whole % _HOUR // _MINUTE:02d}:{whole % _MINUTE:02d}"
     return f"{whole // _DAY} d {whole % _DAY // _HOUR:02d}:{whole % _HOUR // _MINUTE:02d}"
+
+
+def many(count: int, one: str, several: str = "") -> str:
+    """Return "1 thread", "2 threads", "2 children": `several` is for words that do not just take an s."""
+    return f"{count} {one if count == 1 else several or one + 's'}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gputop.analysis.results import Summary
 from gputop.collectors.gpu.metrics import METRICS, PROCESS
 from gputop.model import NA, GpuReading, Value
+from gputop.tui.cells import many
 
 
 def of_gpu(gpu: GpuReading) -> dict[str, list[str]]:
@@ -27,7 +28,7 @@ def sentences(summary: Summary) -> Iterator[str]:
         yield f"memory of the machine: {summary.host.memory_used_bytes.reason}"
     without = [row.cpu for row in summary.threads if isinstance(row.cpu, NA)]
     if without:
-        yield f"CPU use of {len(without)} threads: {without[0].reason}"
+        yield f"CPU use of {many(len(without), 'thread')}: {without[0].reason}"
     same: dict[tuple[str, str], list[int]] = {}
     for gpu in summary.gpus:
         missing = {gpu.error: ["everything"]} if gpu.error else of_gpu(gpu)

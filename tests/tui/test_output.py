@@ -82,3 +82,15 @@ async def test_without_output_it_says_why() -> None:
     async with running(FakeSource(), (120, 20)) as (app, pilot):
         await pilot.press("O")
         await until(pilot, lambda: "gputop did not start this program" in page(app))
+
+
+async def test_the_titles_rule_has_no_hole_and_a_number_its_word() -> None:
+    async with running(FakeSource(), (40, 10)) as (app, pilot):
+        await pilot.press("O")
+        await until(pilot, lambda: "0 lines" in page(app))
+        title = page(app).splitlines()[0]
+        assert set(title.partition("0 lines ")[2]) == {app.glyphs.rule}
+    async with running(_source(1), (100, 12)) as (app, pilot):
+        await pilot.press("O")
+        await until(pilot, lambda: "output · 1 line ─" in page(app))
+        assert page(app).splitlines()[0].endswith(" /tmp/out.log ─")

@@ -73,7 +73,7 @@ async def test_own_threads_sorting_and_strips_on_the_screen() -> None:
         await until(pilot, lambda: isinstance(app.screen, Threads) and "WWWW" in page(app))
         assert "thread pools 40" in page(app)
         await pilot.press("o")
-        assert "1 threads · own threads" in page(app)
+        assert "1 thread · own threads" in page(app)
         await pilot.press("o", "5")
         assert "thread pools" not in page(app)
         assert "cpu▾" in page(app)

@@ -220,7 +220,7 @@ def test_a_line_that_makes_no_sense_is_skipped_and_counted(tmp_path: Path, line:
     first, second, note = read_session(path)
     assert (first, second) == BATCHES[:2]
     assert isinstance(note, Note)
-    assert "1 lines skipped" in note.what
+    assert "1 line skipped" in note.what
     load(path)
 
 

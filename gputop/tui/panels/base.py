@@ -52,10 +52,11 @@ class Panel:
 
 
 def rule(scene: Scene, title: Iterable[Span], width: int, right: Iterable[Span] = ()) -> Line:
-    """Return a title set in a thin rule."""
+    """Return a title set in a thin rule; where `right` says nothing the rule goes on to the edge."""
     dash = scene.glyphs.rule
     left = ((dash + " ", "rule"), *title, (" ", "rule"))
-    end = ((" ", "rule"), *right, (" " + dash, "rule")) if tuple(right) else ()
+    said = [span for span in right if span[0]]
+    end = ((" ", "rule"), *said, (" " + dash, "rule")) if said else ()
     return line(left, width, end, (dash, "rule"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gputop.model import CostBatch
-from gputop.tui.cells import Line, Span, duration, fit, line, percent
+from gputop.tui.cells import Line, Span, duration, fit, line, many, percent
 from gputop.tui.panels.base import Panel, Rows
 from gputop.tui.view import Scene
 
@@ -42,18 +42,14 @@ def _sizes(scene: Scene) -> list[_Fact]:
     summary = scene.summary
     if summary is not None:
         count = sum(len(process.threads) for process in summary.host.processes) if summary.host else 0
-        facts.append(_Fact(_many(count or len(summary.threads), "thread"), 4))
+        facts.append(_Fact(many(count or len(summary.threads), "thread"), 4))
         children = max(0, len(summary.processes) - 1)
         if children:
-            facts.append(_Fact(_many(children, "child", "children"), 6))
+            facts.append(_Fact(many(children, "child", "children"), 6))
     if scene.session.root.started_unix:
         shown = summary.window.end if summary is not None else scene.now
         facts.append(_Fact(f"up {duration(scene.clock(shown) - scene.session.root.started_unix)}", 2))
     return facts
-
-
-def _many(count: int, one: str, several: str = "") -> str:
-    return f"{count} {one if count == 1 else several or one + 's'}"
 
 
 def _cost(cost: CostBatch | None) -> list[_Fact]:

@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import BindingType
 
 from gputop.tui.actions import OUTPUT
-from gputop.tui.cells import Line, Span, fit_end, line, wrap
+from gputop.tui.cells import Line, Span, fit_end, line, many, wrap
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import padded, rule
 from gputop.tui.screens.sheet import Sheet
@@ -57,7 +57,7 @@ class Output(Sheet[None]):
 
     def _title(self, width: int) -> Line:
         source, glyphs = self._gputop.scene.source, self._gputop.glyphs
-        title: list[Span] = [("output", "strong!b"), (f" {glyphs.dot} {len(self._lines)} lines", "title")]
+        title: list[Span] = [("output", "strong!b"), (f" {glyphs.dot} {many(len(self._lines), 'line')}", "title")]
         if self._search:
             count = sum(1 for _ in self._matches())
             title += [(f" {glyphs.dot} {count} with ", "title"), (self._search, "warn!b")]

@@ -13,7 +13,7 @@ from gputop.analysis.results import Column, ThreadRow, Window
 from gputop.tui import threadlist, threadrows
 from gputop.tui.actions import THREADS
 from gputop.tui.background import spawn
-from gputop.tui.cells import Line, Span, line
+from gputop.tui.cells import Line, Span, line, many
 from gputop.tui.keys import bindings
 from gputop.tui.panels.base import rule
 from gputop.tui.screens.sheet import Sheet
@@ -82,7 +82,7 @@ class Threads(Sheet[None]):
     def _title(self, entries: list[Entry], width: int) -> Line:
         dot = f" {self._gputop.glyphs.dot} "
         count = sum(not isinstance(entry, str) for entry in entries)
-        title: list[Span] = [(f"{count} threads", "strong!b")]
+        title: list[Span] = [(many(count, "thread"), "strong!b")]
         title += [(dot, "title"), ("own threads", "warn!b")] if self._own else []
         title += [(f"{dot}filter ", "title"), (self._filter, "warn!b")] if self._filter else []
         title += [(f"{dot}search ", "title"), (self._needle, "warn!b")] if self._needle else []
