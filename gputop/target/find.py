@@ -6,6 +6,7 @@ import functools
 import os
 import pwd
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +14,7 @@ from itertools import islice
 from gputop import procfs
 from gputop.target.describe import command_line, executable
 from gputop.target.files import base
-from gputop.target.naming import PYTHON, short_name
+from gputop.target.naming import PYTHON, short_command, short_name
 from gputop.target.python import series
 from gputop.text import printable
 
@@ -33,6 +34,7 @@ class Candidate:
         pid: as seen from here.
         name: short name ("train.py").
         command: the whole command line.
+        brief: the same without the directories of the program and of a Python script.
         user: login name, or the number when it has none.
         cpu: cores in use since the list before; over its whole life in the first list.
         rss_bytes: resident memory.
@@ -46,6 +48,7 @@ class Candidate:
     pid: int
     name: str
     command: str
+    brief: str
     user: str
     cpu: float
     rss_bytes: int
@@ -57,9 +60,14 @@ class Candidate:
 
 
 class Finder:
-    """Lists candidates again and again; each list has the CPU use since the one before."""
+    """Lists candidates again and again; each list has the CPU use since the one before.
 
-    def __init__(self) -> None:
+    Args:
+        own: a process that is left out together with all that it started: the gputop that shows the list.
+    """
+
+    def __init__(self, own: int | None = None) -> None:
+        self._own = own
         self._before: dict[tuple[int, float], float] = {}
         self._time_s = 0.0
         self._gpus = any(map(os.path.exists, GPU_DEVICES))
@@ -67,11 +75,14 @@ class Finder:
     def find(self) -> tuple[Candidate, ...]:
         """Return the candidates, users of a GPU first, then the busiest."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        processes = {pid: status for pid in procfs.pids() if pid != os.getpid() and (status := _status(pid))}
+        processes = {pid: status for pid in procfs.pids() if (status := _status(pid))}
+        left_out = {os.getpid()} if self._own is None else _with_children(self._own, processes)
         found = [
             candidate
             for pid, status in processes.items()
-            if (candidate := self._candidate(pid, status, now)) and (candidate.uses_gpu or candidate.runs_python)
+            if pid not in left_out
+            and (candidate := self._candidate(pid, status, now))
+            and (candidate.uses_gpu or candidate.runs_python)
         ]
         self._time_s = now
         self._before = {(pid, status.started_s): status.cpu_s for pid, status in processes.items()}
@@ -87,6 +98,7 @@ class Finder:
             pid=pid,
             name=short_name(cmdline, status.comm),
             command=printable(" ".join(cmdline)) or short_name(cmdline, status.comm),
+            brief=short_command(cmdline) or short_name(cmdline, status.comm),
             user=_user_name(owner),
             cpu=self._cpu(pid, status, now),
             rss_bytes=status.rss_bytes,
@@ -101,6 +113,15 @@ class Finder:
         before = self._before.get((pid, status.started_s))
         since = status.started_s if before is None else self._time_s
         return (status.cpu_s - (before or 0.0)) / max(now - since, 0.01)
+
+
+def _with_children(own: int, processes: Mapping[int, procfs.Stat]) -> set[int]:
+    """Return a process with its children and theirs."""
+    found, fresh = {own}, {own}
+    while fresh:
+        fresh = {pid for pid, status in processes.items() if status.ppid in fresh} - found
+        found |= fresh
+    return found
 
 
 def _status(pid: int) -> procfs.Stat | None:

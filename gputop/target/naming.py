@@ -40,21 +40,41 @@ def short_name(cmdline: Sequence[str], comm: str) -> str:
     return printable(f"{name} [{comm}]" if renamed else name, _NAME_LIMIT)
 
 
+def short_command(cmdline: Sequence[str]) -> str:
+    """Return the command line as a person types it: program and Python script without their directories."""
+    if not cmdline:
+        return ""
+    program, *arguments = cmdline
+    if " " not in program or program.startswith("/"):  # else a title that the process gave itself
+        program = base(program)
+    if PYTHON.match(program):
+        option, place = _what_it_runs(arguments)
+        if not option and place < len(arguments):
+            arguments[place] = base(arguments[place])
+    return printable(" ".join((program, *arguments)))
+
+
 def _python_name(arguments: Sequence[str]) -> str:
     """Return what a Python command line runs, empty for an interactive interpreter."""
-    words = iter(arguments)
-    for word in words:
+    option, place = _what_it_runs(arguments)
+    if place >= len(arguments):
+        return ""
+    word = arguments[place]
+    return word if option == "m" else _code_name(word) if option == "c" else base(word)
+
+
+def _what_it_runs(arguments: Sequence[str]) -> tuple[str, int]:
+    """Return "m", "c" or "" for a module, code or a script, and the place of the word that names it; past the end
+    for an interactive interpreter."""
+    place = 0
+    while place < len(arguments):
+        word = arguments[place]
         if not word.startswith("-") or word == "-":
-            return base(word)
-        if word.startswith("--"):
-            continue
-        if word[-1] == "m":
-            return next(words, "")
-        if word[-1] == "c":
-            return _code_name(next(words, ""))
-        if word[-1] in _VALUED:
-            next(words, None)
-    return ""
+            return "", place
+        if not word.startswith("--") and word[-1] in "mc":
+            return word[-1], place + 1
+        place += 1 if word.startswith("--") or word[-1] not in _VALUED else 2
+    return "", place
 
 
 def _code_name(code: str) -> str:

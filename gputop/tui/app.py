@@ -347,7 +347,8 @@ def pick(attach: Attach, settings: Settings) -> Outcome:
     """
     from gputop.target.find import Finder
 
-    return _run(GputopApp(settings, find=Finder().find, attach=attach, encoding=_encoding(), colour=_colour()))
+    find = Finder(os.getpid()).find
+    return _run(GputopApp(settings, find=find, attach=attach, encoding=_encoding(), colour=_colour()))
 
 
 def _run(app: GputopApp) -> Outcome:

@@ -19,10 +19,50 @@ from gputop.tui.source import Outcome, Source
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, until
 
+_LONG = "/root/.pyenv/versions/3.12.4/envs/jobs/bin/python3.12 /home/ada/nightly/train.py --epochs 90"
 _ROWS = (
-    Candidate(4121, "train.py", "python train.py --epochs 90", "ada", 1.2, 3 << 30, 4364.0, "3.12", True, True, True),
-    Candidate(77, "serve.py", "python -m serve --port 80", "grace", 0.1, 812 << 20, 90.0, "3.11", True, False, True),
-    Candidate(900, "hpc", "/opt/hpc/solver --deck a.inp", "root", 15.8, 9 << 30, 9.0, None, False, True, False),
+    Candidate(
+        4121,
+        "train.py",
+        _LONG,
+        "python3.12 train.py --epochs 90",
+        "ada",
+        1.2,
+        3 << 30,
+        4364.0,
+        "3.12",
+        True,
+        True,
+        True,
+    ),
+    Candidate(
+        77,
+        "serve.py",
+        "python3 -m serve --port 80",
+        "python3 -m serve --port 80",
+        "grace",
+        0.1,
+        812 << 20,
+        90.0,
+        "3.11",
+        True,
+        False,
+        True,
+    ),
+    Candidate(
+        900,
+        "hpc",
+        "/opt/hpc/solver --deck a.inp",
+        "solver --deck a.inp",
+        "root",
+        15.8,
+        9 << 30,
+        9.0,
+        None,
+        False,
+        True,
+        False,
+    ),
 )
 
 
@@ -46,7 +86,7 @@ def _never(_pid: int) -> Source:
 async def test_it_shows_who_runs_what() -> None:
     async with picking(_never) as (app, _pilot):
         first, *_ = (row for row in page(app).splitlines() if "4121" in row)
-        for word in ("ada", "1.2 cores", "3.0 GiB", "3.12", "GPU", "python train.py --epochs 90"):
+        for word in ("ada", "1.2 cores", "3.0 GiB", "3.12", "GPU", "python3.12 train.py --epochs 90"):
             assert word in first
         assert "3 of 3 processes" in page(app)
 
@@ -137,6 +177,20 @@ async def test_a_slow_attach_can_be_left_and_is_asked_once() -> None:
     gate.set()
     assert app.return_value is Outcome.QUIT
     assert asked == [4121]
+
+
+async def test_a_command_is_shown_whole_where_there_is_room_else_without_directories() -> None:
+    for width, shown in (
+        (80, " python3.12 train.py --e"),
+        (110, " python3.12 train.py --epochs 90"),
+        (200, f" {_LONG}"),
+    ):
+        async with picking(_never, width=width) as (app, _pilot):
+            (row,) = (row for row in page(app).splitlines() if "4121" in row)
+            assert row.partition(" GPU")[2].startswith(shown)
+    async with picking(_never, width=80) as (app, pilot):
+        await pilot.press(*"nightly")
+        assert "1 of 3 processes" in page(app), "what is not shown can be looked for"
 
 
 async def test_narrow_terminals() -> None:

@@ -18,7 +18,7 @@ from gputop import procfs
 from gputop.errors import NoProcessError
 from gputop.model import ProcessInfo
 from gputop.target.describe import aliases, describe, same
-from gputop.target.naming import short_name
+from gputop.target.naming import short_command, short_name
 from gputop.target.python import python_version
 from tests.fakes.programs import READY, python, running
 
@@ -91,6 +91,27 @@ def test_a_program_without_python() -> None:
 )
 def test_short_names(cmdline: list[str], comm: str, name: str) -> None:
     assert short_name(cmdline, comm) == name
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "shown"),
+    [
+        (
+            ["/root/.pyenv/versions/3.11.7/bin/python3.11", "-u", "/a/b/train.py", "/data/x"],
+            "python3.11 -u train.py /data/x",
+        ),
+        (["/usr/bin/python3", "-m", "serve", "--port", "80"], "python3 -m serve --port 80"),
+        (["python", "-c", "open('/tmp/a')\nwork()"], "python -c open('/tmp/a') work()"),
+        (["/usr/bin/python3", "-W", "/a/b", "./x.py"], "python3 -W /a/b x.py"),
+        (["/usr/bin/python3", "-i"], "python3 -i"),
+        (["/usr/bin/python3", "-m"], "python3 -m"),
+        (["/opt/hpc/solver", "--deck", "/a.inp"], "solver --deck /a.inp"),
+        (["ray::work in /tmp/a"], "ray::work in /tmp/a"),
+        ([], ""),
+    ],
+)
+def test_short_commands(cmdline: list[str], shown: str) -> None:
+    assert short_command(cmdline) == shown
 
 
 def test_ranks_come_from_the_environment() -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gputop import procfs
@@ -27,6 +28,8 @@ def test_a_python_process_is_listed() -> None:
         assert (found.runs_python, found.uses_gpu, found.readable) == (True, False, True)
         assert found.name == "python -c"
         assert found.command.endswith("two words")
+        assert found.command.startswith(sys.executable)
+        assert found.brief == found.command.replace(sys.executable, Path(sys.executable).name)
         assert found.user == pwd.getpwuid(os.geteuid()).pw_name
         assert found.python == f"3.{sys.version_info.minor}"
         assert 1 << 20 < found.rss_bytes < 1 << 30
@@ -36,6 +39,17 @@ def test_a_python_process_is_listed() -> None:
 def test_others_and_gputop_itself_are_not() -> None:
     with running(["sh", "-c", "echo ready; read word"]) as process:
         assert not {process.pid, os.getpid()} & {candidate.pid for candidate in Finder().find()}
+
+
+def test_what_the_gputop_that_asks_has_started_is_left_out() -> None:
+    """Helpers of helpers too, but no other process."""
+    start = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'input()'])\n"
+    with running(python(start)) as helper, running(python("")) as other:
+        (below,) = (child.pid for child in psutil.Process(helper.pid).children())
+        listed = {candidate.pid for candidate in Finder(helper.pid).find()}
+        assert {os.getpid(), other.pid} <= listed
+        assert not {helper.pid, below} & listed
+        assert below in {candidate.pid for candidate in Finder().find()}
 
 
 def test_users_of_a_gpu_come_first_then_the_busiest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from gputop.errors import GputopError
 from gputop.tui.background import spawn
 from gputop.tui.canvas import Canvas
-from gputop.tui.cells import Line, Span, fit, line, number, size
+from gputop.tui.cells import Line, Span, fit, line, number, size, width_of
 from gputop.tui.panels.base import padded
 from gputop.tui.source import Attach, Find, Outcome, Source
 
@@ -121,7 +121,9 @@ class Picker(Screen[None]):
             ]
         head.append((" GPU " if row.uses_gpu else "     ", f"gpu{back}!b"))
         tone = "strong" if row.readable else "dim"
-        return line([*head, (row.command, f"{tone}{back}")], width, fill=(" ", f"text{back}"))
+        whole: Span = (row.command, f"{tone}{back}")
+        fits = width_of([*head, whole]) <= width
+        return line([*head, whole if fits else (row.brief, whole[1])], width, fill=(" ", f"text{back}"))
 
     def _foot(self, count: int, width: int) -> Line:
         keys = [("↑↓ " if self._gputop.glyphs.fine else "arrows ", "accent/bar!b"), ("choose  ", "dim/bar")]
