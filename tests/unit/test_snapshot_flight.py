@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gputop import config
-from gputop.errors import SnapshotError
+from gputop.errors import SnapshotError, UsageError
 from gputop.model import Window
 from gputop.snapshot import flight
 from gputop.snapshot.sampled import SUMMARY_PID
@@ -90,8 +90,12 @@ def test_window_begins_where_samples_do(tmp_path: Path) -> None:
 def test_what_cannot_work_is_refused_before_waiting(tmp_path: Path) -> None:
     clock = Clock(START)
     (tmp_path / "there.json").write_text("")
-    for store, name in ((shots.story(), "a.trace"), (shots.story(), "there.json"), (Store(), "a.json")):
-        with pytest.raises(SnapshotError):
+    for store, name, error in (
+        (shots.story(), "a.trace", UsageError),
+        (shots.story(), "there.json", SnapshotError),
+        (Store(), "a.json", SnapshotError),
+    ):
+        with pytest.raises(error):
             flight.take(store, 1.0, 5.0, tmp_path / name, clock.wait, clock=clock)
     assert clock.now == START
 
