@@ -10,8 +10,8 @@ from gputop.analysis.efficiency import Efficiency
 from gputop.analysis.results import FunctionRow, Headline, NativePart, Summary, ThreadRow
 from gputop.analysis.rounding import rounded
 from gputop.analysis.states import BY_ID, STATES
+from gputop.errors import ending
 from gputop.model import NA, GpuReading, Note, Value
-from gputop.target.ending import ending
 
 #: Shares below this are not worth a reader's second.
 _FLOOR = 0.005

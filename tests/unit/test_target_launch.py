@@ -17,9 +17,8 @@ import psutil
 import pytest
 
 from gputop import config
-from gputop.errors import CommandNotStartedError, GputopError
+from gputop.errors import CommandNotStartedError, GputopError, ending
 from gputop.target.describe import describe
-from gputop.target.ending import ending
 from gputop.target.launch import Launched, launch
 
 _PR_SET_PTRACER = 0x59616D61

@@ -16,7 +16,7 @@ from gputop.collectors.native.modules import ModuleTable
 from gputop.collectors.native.ptrace import Outcome, Tracer, tracer_of
 from gputop.collectors.native.python.interpreter import Interpreter
 from gputop.collectors.native.space import AddressSpace
-from gputop.collectors.native.task import Call, Counters, Look, Task, parse_call
+from gputop.collectors.native.task import Call, Counters, Look, Task, has_run, parse_call
 from gputop.collectors.native.unwind import Unwinder
 from gputop.model import Frame, Observation, PeekBatch, PeekSample
 
@@ -296,7 +296,7 @@ class Process:
                 task.glance()
             copied = self._tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True)
             after = task.read_counters()
-            if counters is None or after is None or after.slices == counters.slices:
+            if not has_run(counters, after):
                 return self._waiting(task, call, after) if copied else self._without_stack(task)
             again = parse_call(task.read("syscall"))
             if again is None or again.place != call.place:
@@ -311,11 +311,10 @@ class Process:
         task.frame = self._python.frame(task)
         registers = tools.arch.blocked_registers(call.stack_pointer, call.program_counter)
         chain = tools.unwinder.chain(self._space, registers, tools.stack)
-        after = task.read_counters()
-        held_still = counters is None or after is None or after.slices == counters.slices
-        task.settled = held_still and not chain.lost
-        complete = chain.complete and (held_still or not tools.stack.grew)
-        stopped = _STOPPED.get(task.read_state(), "") if held_still else ""
+        # What was read beyond the copy may be another moment's; whoever sleeps on is known by its counters.
+        complete = chain.complete and not (tools.stack.grew and has_run(counters, task.read_counters()))
+        task.settled = not chain.lost
+        stopped = _STOPPED.get(task.read_state(), "")
         look = Look(False, self._name(call), self._waits_on(task, call), chain.sites, complete, stopped)
         task.remember(call.place, look)
         return look

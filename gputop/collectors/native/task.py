@@ -53,6 +53,11 @@ class Counters(NamedTuple):
     slices: int
 
 
+def has_run(before: Counters | None, after: Counters | None) -> bool:
+    """Was a thread put on a CPU in between? Where the kernel keeps no counters it is taken not to have been."""
+    return before is not None and after is not None and after.slices != before.slices
+
+
 class Call(NamedTuple):
     """/proc/PID/task/TID/syscall of a thread that is not running; `number` is -1 outside a system call."""
 

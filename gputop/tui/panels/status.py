@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gputop.errors import ending
 from gputop.model import Note
-from gputop.target.ending import ending
 from gputop.tui import hints
 from gputop.tui.actions import OVERVIEW
 from gputop.tui.cells import Line, Span, clock_time, duration, line, percent, width_of, wrap
