@@ -47,8 +47,10 @@ def test_a_py_spy_that_fails_costs_the_callers_and_nothing_else(tmp_path: Path) 
         seen = reports[name]
         shares = states(seen, target.pid)
         assert shares.get("native", 0) + shares.get("starved", 0) + shares.get("unknown", 0) > 0.8, (name, shares)
-        python = [row["file"] for row in seen["functions"] if not row["native"]]
-        assert all(file.startswith(str(TARGETS)) for file in python), (name, python)  # what our own looks saw
+        # What our own looks saw: the program's lines, and once in a while the library's in which it reads its clock.
+        python = {row["file"]: row["self"] for row in seen["functions"] if not row["native"]}
+        elsewhere = sum(share for file, share in python.items() if not file.startswith(str(TARGETS)))
+        assert elsewhere < 0.1, (name, python)
         assert told in noted(seen, "stacks"), name
         assert "\x1b" not in noted(seen, "stacks")
         assert pyspies(tmp_path / name) == [], name

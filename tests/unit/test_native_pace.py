@@ -60,6 +60,22 @@ def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps
     assert at_work == pytest.approx(waiting, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("cpu_share", "main", "part"), [(1.0, True, 0.5), (0.0, True, 0.25), (1.0, False, 0.1), (0.0, False, 0.1)]
+)
+def test_where_looks_are_dear_a_main_thread_leaves_some_to_the_others(
+    cpu_share: float, main: bool, part: float
+) -> None:
+    """Looks may take a tenth of what is asked for: a main thread keeps half of its own, or a quarter while it waits."""
+    pace = Pace(50.0, 0.01)
+    pace._slowed = 0.1
+    task, before = _task(running_now=bool(cpu_share), cpu_share=cpu_share)
+    task.wanted = cpu_share
+    delays = [pace.after(task, before, 1.0, main)[1] for _ in range(2000)]
+    rate = 50.0 if main or cpu_share else 5.0
+    assert sum(delays) / len(delays) == pytest.approx(1 / (rate * part), rel=0.03)
+
+
 def test_a_thread_that_was_held_up_too_long_is_left_alone_until_its_budget_has_paid() -> None:
     pace = Pace(50.0, 0.01)
     task, before = _task(True, 1.0)

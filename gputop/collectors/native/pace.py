@@ -19,9 +19,9 @@ _BUSY_SHARE = 0.02
 _BUSY_S = 1.0
 #: Looks of all threads together may take this share of one core …
 _OWN_SHARE = 0.03
-#: … but the main threads of so many processes are not slowed for it while they work, and to this part of their rate at
-#: most while they wait: a main thread that only waits for its workers must not take their looks.
-_MAIN_THREADS, _WAITING_PART = 4, 0.4
+#: … but the main threads of so many processes are slowed for it to this part of their rate at most while they work, and
+#: to that part while they wait: they are the answer's threads, but must not take all the looks from busy workers.
+_MAIN_THREADS, _WORKING_PART, _WAITING_PART = 4, 0.5, 0.25
 #: A main thread works to the full when it wanted a CPU for this share of the time, in the mean over about this long.
 #: The mean must not follow the phases of the program's steps: were a thread looked at again sooner whenever it was just
 #: seen at work, then what follows the work would be seen too often.
@@ -78,7 +78,8 @@ class Pace:
     def _floor(self, wanted: float) -> float:
         """Return the part of its rate that a main thread has whatever the looks cost."""
         works = min(wanted / _WORKING_SHARE, 1.0)
-        return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * (_WAITING_PART + (1.0 - _WAITING_PART) * works)
+        part = _WAITING_PART + (_WORKING_PART - _WAITING_PART) * works
+        return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * part
 
     def _pay_back(self, task: Task, elapsed: float) -> float:
         """Return the seconds until the thread may be held up again."""
