@@ -61,19 +61,47 @@ def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps
 
 
 @pytest.mark.parametrize(
-    ("cpu_share", "main", "part"), [(1.0, True, 0.5), (0.0, True, 0.25), (1.0, False, 0.1), (0.0, False, 0.1)]
+    ("workers", "cpu_share", "main", "part"),
+    [
+        (0, 1.0, True, 1.0),
+        (2, 1.0, True, 1.0),
+        (3, 1.0, True, 0.5),
+        (0, 0.0, True, 0.4),
+        (3, 0.0, True, 0.2),
+        (3, 1.0, False, 0.1),
+        (0, 0.0, False, 0.1),
+    ],
 )
-def test_where_looks_are_dear_a_main_thread_leaves_some_to_the_others(
-    cpu_share: float, main: bool, part: float
+def test_where_looks_are_dear_a_main_thread_leaves_some_to_many_busy_ones(
+    workers: int, cpu_share: float, main: bool, part: float
 ) -> None:
-    """Looks may take a tenth of what is asked for: a main thread keeps half of its own, or a quarter while it waits."""
-    pace = Pace(50.0, 0.01)
-    pace._slowed = 0.1
+    """Looks may take a tenth of what is asked for; main threads are asked first, but not for all."""
+    pace, now = Pace(50.0, 0.01), time.monotonic()
+    for tid in range(workers):
+        worker, before = _task(True, 1.0)
+        worker.tid, worker.looked = 1000 + tid, now
+        pace.after(worker, before, 1.0, main=False)
+    pace.adapt()
+    pace._slowed, pace.threads = 0.1, 1000
     task, before = _task(running_now=bool(cpu_share), cpu_share=cpu_share)
     task.wanted = cpu_share
     delays = [pace.after(task, before, 1.0, main)[1] for _ in range(2000)]
     rate = 50.0 if main or cpu_share else 5.0
     assert sum(delays) / len(delays) == pytest.approx(1 / (rate * part), rel=0.03)
+
+
+def test_however_dear_looks_are_workers_and_parked_threads_are_seen() -> None:
+    """Twenty looks a second for four workers, and twenty for forty parked threads."""
+    pace, now = Pace(50.0, 0.01), time.monotonic()
+    pace._slowed, pace.threads = 0.01, 44
+    delays: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(2000):
+        task, before = _task(number % 2 == 0, 1.0 - number % 2)
+        task.tid, task.looked = 1000 + (number % 8 if number % 2 == 0 else 9), now
+        delays[number % 2 == 0].append(pace.after(task, before, 1.0, main=False)[1])
+    busy, parked = (sum(delays[kind][8:]) / len(delays[kind][8:]) for kind in (True, False))
+    assert busy == pytest.approx(4 / 20, rel=0.05)
+    assert parked == pytest.approx(40 / 20, rel=0.05)
 
 
 def test_a_thread_that_was_held_up_too_long_is_left_alone_until_its_budget_has_paid() -> None:

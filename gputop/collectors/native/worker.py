@@ -134,6 +134,7 @@ class Worker:
             for task in process.discover(now, room):
                 room -= 1
                 self._agenda.add(now, self._looker(process, task))
+        self._pace.threads = sum(len(process.tasks) for process in self._processes.values())
         if all(process.surveyed for process in self._processes.values()):
             return _next(now, _DISCOVER_S, _HOUSEKEEPING_SHARE)
         return _next(now, _SURVEY_S, _SURVEY_SHARE)
