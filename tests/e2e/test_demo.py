@@ -16,11 +16,15 @@ from tests.fakes.programs import running
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Report on each stage, without torch, one beside the other."""
+    """Report on each stage, without torch: those of one thread side by side, then the one that fills all cores."""
     folder, flags = tmp_path_factory.mktemp("demo"), ("--no-torch", "--seconds", "5")
-    words = ((("report", "--json", "--output", folder / stage, "--", *command(stage), *flags)) for stage in STAGES)
-    runs = together(*words)
-    return {stage: document(run) for stage, run in zip(STAGES, runs, strict=True)}
+
+    def reports(*stages: str) -> dict[str, dict[str, Any]]:
+        words = (("report", "--json", "--output", folder / stage, "--", *command(stage), *flags) for stage in stages)
+        return {stage: document(run) for stage, run in zip(stages, together(*words), strict=True)}
+
+    crowd = "threads"
+    return reports(*(stage for stage in STAGES if stage != crowd)) | reports(crowd)
 
 
 def below(seen: dict[str, Any], name: str) -> float:
@@ -41,7 +45,9 @@ def test_one_thread_computes_all_the_time_where_it_says(stage: str, function: st
 def test_threads_wait_for_each_other(shown: dict[str, Any]) -> None:
     seen = shown["threads"]
     (main,) = [thread for thread in seen["threads"] if thread["main"]]
-    assert main["states"].get("lock", 0) + main["states"].get("starved", 0) > 0.6, main
+    # It waits for answers, and for the GIL to take them; before that it has loaded the model.
+    assert sum(main["states"].get(state, 0) for state in ("lock", "gil", "starved")) > 0.6, main
+    assert main["states"].get("lock", 0) > 0.3, main
     workers = [thread for thread in seen["threads"] if thread["name"].startswith("decoder-")]
     assert len(workers) >= 4
     for state in ("python", "native", "gil"):
