@@ -63,9 +63,9 @@ def test_when_a_main_thread_is_looked_at_does_not_follow_the_phases_of_its_steps
 @pytest.mark.parametrize(
     ("workers", "cpu_share", "main", "part"),
     [
-        (0, 1.0, True, 1.0),
-        (2, 1.0, True, 1.0),
-        (3, 1.0, True, 0.5),
+        (0, 1.0, True, 0.9),
+        (2, 1.0, True, 0.9),
+        (3, 1.0, True, 0.45),
         (0, 0.0, True, 0.4),
         (3, 0.0, True, 0.2),
         (3, 1.0, False, 0.1),

@@ -19,9 +19,9 @@ _BUSY_SHARE = 0.02
 _BUSY_S = 1.0
 #: Looks of all threads together may take this share of one core …
 _OWN_SHARE = 0.03
-#: … but the main threads of so many processes are not slowed for it while they work, and to this part of their rate at
-#: most while they wait: a main thread that only waits for its workers must not take their looks.
-_MAIN_THREADS, _WAITING_PART = 4, 0.4
+#: … but the main threads of so many processes are hardly slowed for it while they work, and to the second part of their
+#: rate at most while they wait: a main thread that only waits for its workers must not take their looks.
+_MAIN_THREADS, _WORKING_PART, _WAITING_PART = 4, 0.9, 0.4
 #: Of a program in which so many other threads are busy, a main thread has this part of that: the answer may be theirs.
 #: They count for this long after they were seen so, seconds, since looks at them may be seconds apart.
 _CROWD, _IN_A_CROWD, _CROWD_S = 3, 0.5, 5.0
@@ -90,7 +90,7 @@ class Pace:
     def _floor(self, wanted: float) -> float:
         """Return the part of its rate that a main thread has whatever the looks cost."""
         works = min(wanted / _WORKING_SHARE, 1.0)
-        part = (_WAITING_PART + (1.0 - _WAITING_PART) * works) * (_IN_A_CROWD if self._crowded else 1.0)
+        part = (_WAITING_PART + (_WORKING_PART - _WAITING_PART) * works) * (_IN_A_CROWD if self._crowded else 1.0)
         return min(_MAIN_THREADS / max(self.processes, 1), 1.0) * part
 
     def _share(self, busy: bool, rate: float) -> float:
