@@ -98,7 +98,8 @@ def test_a_thousand_threads_cost_little_are_hardly_slowed_and_quickly_summed_up(
     assert summary.cost.stopped < 0.03  # the budget of 1 %, and its credit of a second that short runs use up
     assert any("costs much CPU" in note.what and "--own-budget" in note.remedy for note in summary.notes)
     (main,) = [row for row in summary.threads if row.main]
-    assert main.states.get("python", 0) + main.states.get("starved", 0) > 0.5
+    # It computes for two rounds of the three seconds or more, and waits to be asked in between.
+    assert main.states.get("python", 0) + main.states.get("starved", 0) > 0.3
 
 
 FORKS = """
