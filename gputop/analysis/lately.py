@@ -26,7 +26,7 @@ def about_now(store: Store, summary: Summary) -> Summary:
     split = thread_states(store, ThreadKey(head.pid, head.tid), recent)
     if split.seconds < LATELY_S / 2 or not _changed(head.states, split.states):
         return summary
-    now = summarise(store, recent, 1, (head.pid, head.tid))
+    now = summarise(store, recent, 1, (head.pid, head.tid), aside=True)
     if now.headline is None or not _changed(head.states, now.headline.states) or now.verdict.id == summary.verdict.id:
         return summary
     sentence = f"in the last {LATELY_S:.0f} s: {now.verdict.sentence}"

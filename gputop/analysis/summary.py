@@ -47,6 +47,7 @@ def summarise(
     *,
     alone: bool = False,
     native: bool = False,
+    aside: bool = False,
 ) -> Summary:
     """Return what is known about the window.
 
@@ -55,12 +56,14 @@ def summarise(
         thread: (pid, tid) of the thread to make the headline; by default the one that the user waits for.
         alone: functions and lines are of the headline's thread only, instead of all threads' work.
         native: tell which native functions Python's functions and lines called; costs as much as the rest.
+        aside: this is asked beside a summary of a longer window, which is asked again: what that needs is kept.
 
     Raises:
         ValueError: the store has no session yet.
     """
     session = _session(store)
-    tiles.of(store).turn()
+    if not aside:
+        tiles.of(store).turn()
     processes = _processes(store, session, window)
     watched = _watched(store, window, processes, ThreadKey(*thread) if thread else None, alone, native)
     hosts, gpus = store.hosts(window), store.gpus(window)

@@ -19,7 +19,7 @@ from gputop.tui.source import Outcome, Source
 from tests.fakes.source import FakeSource
 from tests.tui.running import page, until
 
-_LONG = "/root/.pyenv/versions/3.12.4/envs/jobs/bin/python3.12 /home/ada/nightly/train.py --epochs 90"
+_LONG = "/opt/conda/3.12.4/envs/nightly-jobs/bin/python3.12 /home/ada/nightly/train.py --epochs 90"
 _ROWS = (
     Candidate(
         4121,

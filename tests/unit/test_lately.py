@@ -6,8 +6,10 @@ import pytest
 
 from gputop.analysis.lately import about_now
 from gputop.analysis.summary import summarise
+from gputop.analysis.tally import Tally
+from gputop.analysis.tiles import Tiles
 from gputop.model import Observation, Window
-from gputop.store import Store
+from gputop.store import Store, ThreadKey
 from tests.unit.analysis_tools import LOCK, NATIVE, PID, PYTHON, SLEEP, SYNC, peeks, stored
 
 STOPPED = Observation(stopped="T", syscall="clock_nanosleep", waits_on="timer", complete=False)
@@ -59,3 +61,24 @@ def test_no_thread_no_news() -> None:
     store = stored()
     summary = summarise(store, Window(0, 60))
     assert about_now(store, summary) is summary
+
+
+def test_the_long_window_is_not_worked_out_anew_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a picture: what the summary of 60 s keeps between pictures must outlive the question about 5 s."""
+    store = stored(peeks(PID, [(0, 54, PYTHON), (54, 60, SLEEP)]))
+    worked_out: list[Window] = []
+    fresh = Tiles._fresh
+
+    def counted(tiles: Tiles, store: Store, key: ThreadKey, window: Window, native: bool) -> Tally:
+        worked_out.append(window)
+        return fresh(tiles, store, key, window, native)
+
+    for _ in range(2):
+        summarise(store, Window(0, 60))
+    monkeypatch.setattr(Tiles, "_fresh", counted)
+    summarise(store, Window(0, 60))
+    without = len(worked_out)
+    assert "in the last 5 s" in told(store, Window(0, 60))
+    worked_out.clear()
+    summarise(store, Window(0, 60))
+    assert len(worked_out) == without

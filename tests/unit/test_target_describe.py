@@ -97,7 +97,7 @@ def test_short_names(cmdline: list[str], comm: str, name: str) -> None:
     ("cmdline", "shown"),
     [
         (
-            ["/root/.pyenv/versions/3.11.7/bin/python3.11", "-u", "/a/b/train.py", "/data/x"],
+            ["/opt/conda/envs/jobs/bin/python3.11", "-u", "/a/b/train.py", "/data/x"],
             "python3.11 -u train.py /data/x",
         ),
         (["/usr/bin/python3", "-m", "serve", "--port", "80"], "python3 -m serve --port 80"),

@@ -295,9 +295,11 @@ class Process:
             if task.glance is not None:
                 task.glance()
             copied = self._tools.stack.fill(self.pid, call.stack_pointer, task.copy, grows=True)
+            if not copied:
+                return self._without_stack(task)
             after = task.read_counters()
             if not has_run(counters, after):
-                return self._waiting(task, call, after) if copied else self._without_stack(task)
+                return self._waiting(task, call, after)
             again = parse_call(task.read("syscall"))
             if again is None or again.place != call.place:
                 break
