@@ -25,7 +25,6 @@ from gputop.model import (
     Value,
     Window,
 )
-from gputop.report.text import text
 from gputop.store import Store, ThreadKey
 from tests.unit.analysis_tools import (
     DECODE,
@@ -42,7 +41,6 @@ from tests.unit.analysis_tools import (
     Seen,
     host,
     peeks,
-    session,
     stacks,
     stored,
 )
@@ -272,25 +270,6 @@ def test_a_child_process_can_be_the_headline() -> None:
     assert summary.headline is not None
     assert (summary.headline.pid, summary.headline.tid) == (200, 200)
     assert summary.functions[0].name == "decode"
-
-
-@pytest.mark.parametrize("does", [PYTHON, SLEEP, LOCK])
-def test_a_wrapper_is_about_the_python_that_it_wraps(does: Observation) -> None:
-    """`timeout 60 python train.py`: the root runs no Python and waits for its child, which may work or not."""
-    child = ProcessInfo(200, PID, 1.7e9, ("python", "train.py"), "/usr/bin/python3", python="3.12.3")
-    root = replace(ROOT, cmdline=("timeout", "60", "python", "train.py"), exe="/usr/bin/timeout", python=None)
-    batches = (
-        ProcessBatch(0.0, (root, child)),
-        peeks(PID, [(0, 10, SLEEP)]),
-        peeks(200, [(0, 10, does)], pid=200),
-        stacks(200, [(0, 10, (MAIN, DECODE))], pid=200),
-    )
-    store = stored(*batches, replace(session(), root=root))
-    summary = summarise(store, WINDOW)
-    assert summary.program == child
-    assert summary.headline is not None
-    assert summary.headline.pid == 200
-    assert f"pid {PID} · Python 3.12.3 in pid 200" in text(summary)
 
 
 def test_a_chosen_thread_is_the_headline_while_it_is_there() -> None:
